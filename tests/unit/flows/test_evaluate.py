@@ -236,6 +236,7 @@ def questions(tmp_path: Path) -> Path:
         ("bm25:b=.3:k1=2", {}, "Strategy 'bm25' has no values of its own to try"),
         ("bm25", {"parameters": {"c": "1"}}, "'c' of strategy 'bm25'"),
         ("bm25:k1=0..100", {}, "stands for 101 variants, at most 100 are possible"),
+        ("bm25", {"sample": 0}, "A sample has at least 1 question, not 0"),
         ("bm25", {"sample": 20}, "there are 20 to tune on and 4 to keep back"),
         ("bm52:b=.3,.4", {}, "did you mean 'bm25'"),
         ("hublink", {"metric": "triple_mrr"}, "there are 0 to tune on and 0 to keep back"),

@@ -178,6 +178,8 @@ def test_hubs_by_edges_have_the_types_that_their_nodes_have(graph: Graph) -> Non
     graph.build(None, hubs__types="", hubs__min_edges=3)
     hubs = graph.hubs()
     assert (sorted(texts_of(hubs)), hubs.hub_types) == (["A1", "P1", "P2"], ("Paper", "Person", "Survey"))
+    graph.build(None, hubs__types="cites=Paper Two")
+    assert list(texts_of(graph.hubs())) == ["P1"]
     graph.name = "without"
     graph.build(hubs__types="")
     hubs = graph.hubs()

@@ -1,6 +1,7 @@
 """Arrays of an index: relations, entity texts, parts of titles, postings, synonyms."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.graph import BipartiteGraph, RelationGraph
 from polyhop.schemas.propositions import StoredTexts
-from polyhop.tasks.graph.stage import MOST_STARTS, MOST_WORDS, chunk_edges, chunk_keys, relation_arrays
+from polyhop.tasks.graph.stage import MOST_STARTS, MOST_WORDS, _text_arrays, chunk_edges, chunk_keys, relation_arrays
 from polyhop.tasks.lexical.postings import build_postings, merged_postings
 from polyhop.tasks.propositions import stage as synonyms
 from polyhop.tasks.propositions.stage import SynonymRule, find_synonyms
@@ -38,6 +39,8 @@ def test_texts_come_back_whatever_they_hold() -> None:
     arrays = text_arrays(field for row in rows for field in row)
     texts = StoredTexts(arrays["text-starts"], arrays["texts"])  # type: ignore[arg-type]
     assert texts.of(range(9)) == [field for row in rows for field in row]
+    nothing = _text_arrays(pa.table({"key": pa.array([], pa.string())}))
+    assert {name: array.tolist() for name, array in nothing.items()} == {"text-starts": [0], "texts": []}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from polyhop.schemas.errors import BudgetExceededError, ConfigurationError
 from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.models import budget as counts
 from polyhop.warehouse.models.budget import Budget, believed, count_tokens, price_of
-from polyhop.warehouse.models.calls import RateLimiter
+from polyhop.warehouse.models.calls import RateLimiter, Stop, run_all
 
 PRICE = (1.0, 10.0)
 LATE, SLOWER = errors.ModelTimeoutError("late"), errors.ModelRateLimitError("slower", None)
@@ -44,6 +44,15 @@ def test_a_call_that_just_fits_is_let_through_and_the_next_is_not() -> None:
     budget.settle(budget.reserve(5, 5), used(5, 5))
     with pytest.raises(BudgetExceededError, match=r"100 of 100 tokens .* spent, and the next call may take 1 tokens"):
         budget.reserve(1, 0)
+
+
+def test_the_error_that_stopped_a_round_is_raised_whichever_call_ends_first() -> None:
+    def work(_item: int, stop: Stop) -> None:
+        stop.because(BudgetExceededError("spent"))
+        raise ConfigurationError("stopped")
+
+    with pytest.raises(BudgetExceededError, match="spent"):
+        run_all([1, 2], work, 2, lambda _item, _result: None, "test")
 
 
 def test_dollars_are_counted_by_the_price_or_as_the_gateway_says() -> None:

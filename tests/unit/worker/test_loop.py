@@ -474,9 +474,11 @@ def submit(waiting: QuestionQueue, /, *texts: str, **spec: Any) -> int:
     return waiting.submit(JobSpec(**{"index": "wiki"} | spec), [NewQuestion(text, text) for text in texts])
 
 
-def worker_of(queue: QuestionQueue, pool: Any, after: Callable[[], None] | None = None, **options: Any) -> loop.Worker:
+def worker_of(
+    queue: QuestionQueue, pool: Any, after: Callable[[], None] | None = None, batches: Any = None, **options: Any
+) -> loop.Worker:
     chosen = {"until_empty": True, "poll_seconds": 0.02, "lease_seconds": 5.0} | options
-    return loop.Worker(queue, pool, loop.WorkerOptions(**chosen), after_batch=after)
+    return loop.Worker(queue, pool, loop.WorkerOptions(**chosen), after_batch=after, batches=batches)
 
 
 def work(queue: QuestionQueue, pool: Any, **options: Any) -> loop.WorkerReport:
@@ -542,6 +544,16 @@ def test_a_model_outage_uses_no_attempt_of_a_question(queue: QuestionQueue, erro
     assert pool.loud.calls[:4] == [ABC] * 4
     assert said == [str(error)] * 3 + [None]
     assert worker._breaker.outages == 0
+
+
+@pytest.mark.slow
+def test_a_look_at_batches_during_an_outage_is_said_and_made_again(queue: QuestionQueue, caplog: Any) -> None:
+    waits, send = errors.WaitingError("a batch is awaited", 1), raising(AWAY, "it", times=1)
+    batches = SimpleNamespace(submit=lambda: send("it") and waits, has_news=lambda: True, take_in=lambda: None)
+    job = submit(queue, *"ab")
+    worker_of(queue, Pool(raising(waits, "a", times=1)), batches=batches).run()
+    assert states(queue, job) == {"a": "done", "b": "done"}
+    assert [record.message for record in caplog.records].count("the model is unavailable") == 1
 
 
 @pytest.mark.slow
