@@ -19,7 +19,16 @@ from polyhop.schemas.errors import ConfigurationError, ModelUnavailableError
 from polyhop.schemas.manifest import HNSW_EF_CONSTRUCTION, HNSW_M
 from polyhop.schemas.settings import LOCAL
 from polyhop.tasks.stage import BatchResult, Counts, Stage, no_search_for_cycles
-from polyhop.warehouse.build import Build, batch_count, is_part_done, part_files, read_batch, write_batches, write_part
+from polyhop.warehouse.build import (
+    Build,
+    batch_count,
+    is_part_done,
+    part_files,
+    read_batch,
+    row_count,
+    write_batches,
+    write_part,
+)
 from polyhop.warehouse.cache.vectors import CachedEncoder
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.open_models import open_encoder
@@ -38,15 +47,31 @@ if TYPE_CHECKING:
     from polyhop.tasks.planning import PlannedEmbedding, Planner
 
 SCHEMA = pa.schema(
-    [("id", pa.string()), ("text", pa.string()), pa.field("content_hash", pa.binary(HASH_BYTES), nullable=False)]
+    [
+        ("number", pa.int64()),
+        ("id", pa.string()),
+        ("text", pa.string()),
+        pa.field("content_hash", pa.binary(HASH_BYTES), nullable=False),
+    ]
 )
 
 Thing = tuple[str, str]  # id and text
 
 
-def _table(things: list[Thing], key: Callable[[str], str]) -> pa.Table:
-    hashes = [bytes.fromhex(key(text)) for _, text in things]
-    return pa.table([[thing for thing, _ in things], [text for _, text in things], hashes], schema=SCHEMA)
+def _table(first: int, things: list[Thing], key: Callable[[str], str]) -> pa.Table:
+    ids, texts = zip(*things, strict=True)
+    hashes = [bytes.fromhex(key(text)) for text in texts]
+    return pa.table([range(first, first + len(things)), ids, texts, hashes], schema=SCHEMA)
+
+
+def _rows_at(path: Path, numbers: NDArray[np.int64], size: int) -> Iterator[pa.Table]:
+    """The rows of these numbers, ascending, `size` at a time, of a list that has as many in each row group."""
+    with pq.ParquetFile(path) as file:
+        for start in range(0, len(numbers), size):
+            groups, places = np.divmod(numbers[start : start + size], size)
+            yield pa.concat_tables(
+                file.read_row_group(int(group)).take(pa.array(places[groups == group])) for group in np.unique(groups)
+            ).combine_chunks()
 
 
 def read_hashes(path: Path) -> list[bytes]:
@@ -83,27 +108,25 @@ class EmbedStage(Stage):
         return {"name": choice.name, **told, **self.kind.parameters(build.settings)}
 
     def batches(self, build: Build) -> list[int]:
-        """Batches without a finished part; the things are listed first, unless an interrupted run has done so."""
-        folder, path = build.parts(self.name), self._things(build)
-        if not path.is_file():
-            key = partial(self._encoder(build).key, kind=self._known_as)
-            with writing("the list of what is embedded", folder), no_search_for_cycles():
-                write_batches(path, SCHEMA, (_table(things, key) for things in self._listed(build)))
-        return [n for n in self._wanting(build)[0] if not is_part_done(folder, n)]
+        """Batches without a finished part; the things are listed first, unless an interrupted run has done so.
+
+        They are of the texts that the version before has no vector of, listed by themselves if there is one.
+        """
+        folder, path, size = build.parts(self.name), self._things(build), build.settings.batch_size
+        with writing("the list of what is embedded", folder), no_search_for_cycles():
+            if not path.is_file():
+                key = partial(self._encoder(build).key, kind=self._known_as)
+                listed = enumerate(self._listed(build))
+                write_batches(path, SCHEMA, (_table(number * size, things, key) for number, things in listed))
+            if self._earlier_files(build) and not self._new_things(build).is_file():
+                earlier = self._earlier(build, self._encoder(build).dimension)
+                missing = np.flatnonzero(earlier.rows_of(hashes_of(read_hashes(path))) < 0)
+                write_batches(self._new_things(build), SCHEMA, _rows_at(path, missing, size))
+        return [n for n in range(batch_count(self._wanted(build))) if not is_part_done(folder, n)]
 
     def kept(self, build: Build) -> int:
-        """Texts of the batches of which the version before has every vector."""
-        return self._wanting(build)[1]
-
-    def _wanting(self, build: Build) -> tuple[list[int], int]:
-        """Batches with vectors that the version before does not have, and how many texts the others hold."""
-        if not self._earlier_files(build):
-            return list(range(batch_count(self._things(build)))), 0
-        keys = hashes_of(read_hashes(self._things(build)))
-        missing = np.flatnonzero(self._earlier(build, self._encoder(build).dimension).rows_of(keys) < 0)
-        size = build.settings.batch_size
-        batches = np.unique(missing // size)
-        return batches.tolist(), len(keys) - int(np.minimum(size, len(keys) - batches * size).sum())
+        """Texts of which the version before has the vector."""
+        return row_count(self._things(build)) - row_count(self._wanted(build))
 
     def is_portable(self, build: Build) -> bool:
         """Unless a server encodes, whose budget and speed are one process's, or a device that processes would share."""
@@ -111,8 +134,8 @@ class EmbedStage(Stage):
         return not name.startswith(("litellm:", "sentence-transformers:"))
 
     def reads_files(self, build: Build) -> list[Path]:
-        """The list of what is embedded, and the vectors of the version before."""
-        return [self._things(build), *self._earlier_files(build)]
+        """The list of what is embedded."""
+        return [self._wanted(build)]
 
     def plan(self, build: Build, planner: "Planner") -> "Iterator[PlannedEmbedding]":
         """What is embedded of the source itself; what only other stages find is known when they have run."""
@@ -134,32 +157,21 @@ class EmbedStage(Stage):
                 yield measured
 
     def run(self, build: Build, batch: int) -> BatchResult:
-        """Encodes what of one batch the version before does not have, and writes its part."""
+        """Encodes what of one batch is in no cache, and writes its part."""
         encoder = self._encoder(build)
-        things = read_batch(self._things(build), batch)
-        hashes = hashes_of(things.column("content_hash").to_pylist())
-        missing = np.flatnonzero(self._earlier(build, encoder.dimension).rows_of(hashes) < 0)
-        if not len(missing):
-            return BatchResult(len(things), 0)
+        things = read_batch(self._wanted(build), batch)
         computed = encoder.misses
         try:
-            vectors = encoder.encode(things.column("text").take(pa.array(missing)).to_pylist(), self._known_as)
+            vectors = encoder.encode(things.column("text").to_pylist(), self._known_as)
         except ModelUnavailableError as error:
             # How many of all texts of the kind have a vector.
-            keys = read_hashes(self._things(build))
-            is_copied = self._earlier(build, encoder.dimension).rows_of(hashes_of(keys)) >= 0
-            known = encoder.known([key.hex() for key in keys])
-            done = sum(copied or key.hex() in known for key, copied in zip(keys, is_copied.tolist(), strict=True))
-            error.args = (
-                f"{error} {done:,} of {len(keys):,} texts are embedded and kept; run the same command again.",
-            )
+            keys = [key.hex() for key in read_hashes(self._wanted(build))]
+            known, count = encoder.known(keys), row_count(self._things(build))
+            done = count - sum(key not in known for key in keys)
+            error.args = (f"{error} {done:,} of {count:,} texts are embedded and kept; run the same command again.",)
             raise
-        table = pa.table(
-            {
-                "number": pa.array(missing + batch * build.settings.batch_size, pa.int64()),
-                "vector": pa.FixedSizeListArray.from_arrays(pa.array(np.ravel(vectors)), encoder.dimension),
-            }
-        )
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.ravel(vectors)), encoder.dimension)
+        table = pa.table({"number": things.column("number"), "vector": vectors})
         write_part(build.parts(self.name), batch, {"vectors": table})
         return BatchResult(len(things), encoder.misses - computed)
 
@@ -196,6 +208,14 @@ class EmbedStage(Stage):
 
     def _things(self, build: Build) -> Path:
         return build.parts(self.name) / "things.parquet"
+
+    def _new_things(self, build: Build) -> Path:
+        return build.parts(self.name) / "new.parquet"
+
+    def _wanted(self, build: Build) -> Path:
+        """The list of what is embedded: those that the version before lacks, else all."""
+        new = self._new_things(build)
+        return new if new.is_file() else self._things(build)
 
     def _listed(self, build: Build) -> Iterator[list[Thing]]:
         """Ids and texts, a batch at a time; says whose rows they are if DuckDB refuses to read them."""

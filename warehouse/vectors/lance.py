@@ -399,10 +399,13 @@ def _differences(table: Any, rows: VectorRows) -> tuple[list[int], list[str]]:
 def _write_differences(table: Any, rows: VectorRows) -> tuple[int, int]:
     """Writes rows that are new or have another hash and deletes those that are gone, a chunk at a time; how many."""
     changed, vanished = _differences(table, rows)
-    for start in range(0, len(changed), _CHUNK):
+    parts = (changed[start : start + _CHUNK] for start in range(0, len(changed), _CHUNK))
+    if changed and not table.count_rows():  # a first version: nothing to look for takes a fifth of the time
+        filled = (batch for part in parts for batch in _arrow(rows, part).to_batches())
+        table.add(pa.RecordBatchReader.from_batches(_schema(rows.vectors.shape[1]), filled))
+    for part in parts:
         merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-        merge.execute(_arrow(rows, changed[start : start + _CHUNK]))
-        _forget_pages(rows.vectors)
+        merge.execute(_arrow(rows, part))
     for start in range(0, len(vanished), _CHUNK):
         quoted = ", ".join("'" + key.replace("'", "''") + "'" for key in vanished[start : start + _CHUNK])
         table.delete(f"id IN ({quoted})")
@@ -413,6 +416,7 @@ def _arrow(rows: VectorRows, numbers: list[int]) -> pa.Table:
     dimension = rows.vectors.shape[1]
     texts = (pa.array([column[n] for n in numbers], pa.string()) for column in (rows.ids, rows.texts, rows.hashes))
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.ravel(rows.vectors[numbers])), dimension)
+    _forget_pages(rows.vectors)
     return pa.table([*texts, vectors], schema=_schema(dimension))
 
 
