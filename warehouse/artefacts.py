@@ -4,6 +4,7 @@ A handle reads an open version through `Stored` alone, so that strategies, which
 """
 
 import json
+import mmap
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -68,6 +69,15 @@ def open_array(folder: Path, name: str) -> NDArray[Any]:
     except Exception as error:  # numpy reads headers with Python's own parser, which raises almost anything
         raise DamagedStoreError(path, index_of(path), str(error).split("\n", 1)[0]) from error
     return array.view(np.ndarray)
+
+
+def forget_pages(array: NDArray[Any]) -> None:
+    """Lets go of what was read of a memory-mapped array: a million vectors would count as a gigabyte and a half."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap):
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 class ArrayFolder:

@@ -19,7 +19,7 @@ from polyhop.schemas.errors import ConfigurationError, DamagedStoreError, extens
 from polyhop.schemas.names import split_sentences
 from polyhop.schemas.settings import ENTITIES, PASSAGES, Settings, Space
 from polyhop.schemas.text import content_hash, passage_text
-from polyhop.warehouse.artefacts import open_array
+from polyhop.warehouse.artefacts import forget_pages, open_array
 from polyhop.warehouse.statements import statement
 
 GROUP = "polyhop.vectors"  # Entry points of other packages: the name of a kind, and the `VectorKind` of that name.
@@ -201,6 +201,7 @@ class EarlierVectors:
         for start in range(0, len(rows), _BLOCK):
             part = slice(start, start + _BLOCK)
             target[places[part]] = matrix[rows[part]]
+            forget_pages(matrix)
 
 
 def hashes_of(keys: Sequence[bytes]) -> Hashes:

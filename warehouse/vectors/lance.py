@@ -4,7 +4,6 @@ Each published version pins a table version by a tag of LanceDB.
 """
 
 import json
-import mmap
 import os
 import shutil
 from collections.abc import Collection, Iterator
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.errors import DamagedStoreError, StoreError
 from polyhop.schemas.manifest import HNSW_EF_CONSTRUCTION, HNSW_M, NEAR, PROBES, HnswRecord, PartitionsRecord
 from polyhop.schemas.ports import SyncedTable, VectorRows
+from polyhop.warehouse.artefacts import forget_pages
 from polyhop.warehouse.files.disk import disk_sentence, file_checksum, write_whole
 from polyhop.warehouse.files.layout import index_of
 
@@ -97,21 +97,12 @@ def recall_at_10(table: Any, rows: VectorRows, candidates: int) -> float:
         numbers = np.concatenate((numbers, np.broadcast_to(there, cosines.shape)), axis=1)
         first = np.argpartition(-best, min(depth, best.shape[1]) - 1, axis=1)[:, :depth]
         best, numbers = np.take_along_axis(best, first, axis=1), np.take_along_axis(numbers, first, axis=1)
-        _forget_pages(vectors)
+        forget_pages(vectors)
     found = 0
     for query, nearest in zip(queries, numbers.tolist(), strict=True):
         near = {rows.ids[number] for number in nearest}
         found += len(near.intersection(search_nearest(table, query, max(depth, candidates), RECALL_EF)))
     return round(found / (depth * len(queries)), 2)
-
-
-def _forget_pages(array: NDArray[np.float32]) -> None:
-    """Lets go of what was read of a memory-mapped array: a million vectors would count as a gigabyte and a half."""
-    base: Any = array
-    while isinstance(base, np.ndarray):
-        base = base.base
-    if isinstance(base, mmap.mmap):
-        base.madvise(mmap.MADV_DONTNEED)
 
 
 def _measured_hnsw(table: Any, rows: VectorRows) -> HnswRecord:
@@ -416,7 +407,7 @@ def _arrow(rows: VectorRows, numbers: list[int]) -> pa.Table:
     dimension = rows.vectors.shape[1]
     texts = (pa.array([column[n] for n in numbers], pa.string()) for column in (rows.ids, rows.texts, rows.hashes))
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.ravel(rows.vectors[numbers])), dimension)
-    _forget_pages(rows.vectors)
+    forget_pages(rows.vectors)
     return pa.table([*texts, vectors], schema=_schema(dimension))
 
 
