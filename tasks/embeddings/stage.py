@@ -207,7 +207,7 @@ class EmbedStage(Stage):
         return open_encoder(build.settings, self.kind.space)
 
     def _things(self, build: Build) -> Path:
-        return build.parts(self.name) / "things.parquet"
+        return build.parts(self.name) / "listed.parquet"
 
     def _new_things(self, build: Build) -> Path:
         return build.parts(self.name) / "new.parquet"

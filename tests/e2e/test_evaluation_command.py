@@ -187,6 +187,9 @@ def test_a_run_says_what_was_evaluated_and_how(root: Path, evaluate: Call) -> No
     more: Any = {"parameters": {"k1": "1.2"}, "baselines": ("bm25",), "min_confidence": 1.0}
     request = EvaluationRequest(root.parent / "questions.jsonl", "towns", ("bm25:b=0.5", "bm25"), **more)
     evaluation = flow.run_evaluation(Settings(root=root), request)
+    for wrong, said in (({"min_confidence": 2.0}, "least confidence is 2"), ({"sample": 0}, "at least 1 question")):
+        with pytest.raises(errors.ConfigurationError, match=said):
+            flow.run_evaluation(Settings(root=root), EvaluationRequest(request.questions, "towns", (), **wrong))
     run, timings, rows = evaluation.run, evaluation.timings, evaluation.rows
     assert json.loads(json.dumps([run, timings, rows])) == [run, timings, rows]
     assert [run["questions"][name] for name in ("file", "n", "excluded", "left_out")] == ["questions.jsonl", 6, 1, 1]

@@ -475,10 +475,10 @@ def submit(waiting: QuestionQueue, /, *texts: str, **spec: Any) -> int:
 
 
 def worker_of(
-    queue: QuestionQueue, pool: Any, after: Callable[[], None] | None = None, batches: Any = None, **options: Any
+    queue: QuestionQueue, pool: Any, after: Callable[[], None] | None = None, parts: Any = None, **options: Any
 ) -> loop.Worker:
     chosen = {"until_empty": True, "poll_seconds": 0.02, "lease_seconds": 5.0} | options
-    return loop.Worker(queue, pool, loop.WorkerOptions(**chosen), after_batch=after, batches=batches)
+    return loop.Worker(queue, pool, loop.WorkerOptions(**chosen), after_batch=after, **(parts or {}))
 
 
 def work(queue: QuestionQueue, pool: Any, **options: Any) -> loop.WorkerReport:
@@ -548,11 +548,11 @@ def test_a_model_outage_uses_no_attempt_of_a_question(queue: QuestionQueue, erro
 
 @pytest.mark.slow
 def test_a_look_at_batches_during_an_outage_is_said_and_made_again(queue: QuestionQueue, caplog: Any) -> None:
-    waits, send = errors.WaitingError("a batch is awaited", 1), raising(AWAY, "it", times=1)
+    waits, send, follower = errors.WaitingError("a batch is awaited", 1), raising(AWAY, "it", times=1), Mock()
     batches = SimpleNamespace(submit=lambda: send("it") and waits, has_news=lambda: True, take_in=lambda: None)
     job = submit(queue, *"ab")
-    worker_of(queue, Pool(raising(waits, "a", times=1)), batches=batches).run()
-    assert states(queue, job) == {"a": "done", "b": "done"}
+    worker_of(queue, Pool(raising(waits, "a", times=1)), parts={"batches": batches, "follower": follower}).run()
+    assert (states(queue, job), follower.look.called) == ({"a": "done", "b": "done"}, True)
     assert [record.message for record in caplog.records].count("the model is unavailable") == 1
 
 
