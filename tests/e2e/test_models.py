@@ -275,10 +275,10 @@ def test_a_failing_model_is_one_sentence(towns: Any, model_server: Any, status: 
 
 def served(port: int = 0) -> ModelServer:
     """A server, slow enough that a job is seen half answered."""
-    server = ModelServer(port).start()
+    server = ModelServer(port)
     server.respond(lambda asked: reply())
     server.delay(0.15)
-    return server
+    return server.start()  # a worker may be waiting for it already
 
 
 @pytest.mark.real_time
