@@ -45,7 +45,7 @@ _NOT_ANSWERING: Mapping[str, bool | set[str]] = {
     **dict.fromkeys(
         (*_BUILDING, "root", "strategies", "batch_size", "cores", "keep_versions", "queue", "worker", "index"), True
     ),
-    **dict.fromkeys(("max_cost_usd", "max_tokens", "min_coverage"), True),
+    **dict.fromkeys(("max_cost_usd", "max_tokens", "memory_mb", "min_coverage"), True),
     "models": {
         *("extract", "api_base", "timeout_seconds", "max_attempts", "concurrency", "requests_per_minute", "price"),
         *("mode", "batch_requests", "batch_tokens", "batch_price"),

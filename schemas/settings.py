@@ -505,6 +505,13 @@ class Settings(Section):
         description="Processor cores that a command uses, for processes of runner.kind and threads of the encoder; 0: "
         "all (a worker of a queue: one).",
     )
+    memory_mb: int = Field(
+        1000,
+        ge=100,
+        le=1_000_000,
+        description="Memory in MB that tables of an index run may take before they spill to disk, beside what the rest "
+        "of the run takes.",
+    )
     batch_size: int = Field(500, ge=1, le=100_000, description="Passages per task of a stage.")
     keep_versions: int = Field(3, ge=1, le=1000, description="Published versions to keep, besides those in use.")
     max_cost_usd: float | None = Field(None, ge=0, description="USD that a run may spend on models; unset: no limit.")

@@ -258,7 +258,8 @@ class Build:
     @contextmanager
     def tables(self, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         """The staging tables."""
-        with connect(self.staging.tables, read_only=read_only) as connection:
+        memory_mb = self.settings.memory_mb
+        with connect(self.staging.tables, read_only=read_only, memory_mb=memory_mb) as connection:
             yield connection
 
 

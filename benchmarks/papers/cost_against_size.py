@@ -4,6 +4,7 @@ Every measurement runs in a process of its own, so that its peak memory is its o
 size: a run that is started again measures only what is missing. Source: algorithms.md 2.11, 6.4.
 Run: uv run python benchmarks/papers/cost_against_size.py FOLDER [--sizes 1000,5000] [--strategies bm25,graph]
      [--questions 200] [--seed 13] [--vectors] [--exact-below 200000] [--edit 1000]
+     [--memory-mb 1000]  (the setting, of the index run)
 With --vectors texts are embedded without a model (mixture.py), and what an approximate search loses is measured. With
 --edit so many passages get one more sentence afterwards, and the whole source is read again.
 """
@@ -523,6 +524,7 @@ def main() -> None:
     parser.add_argument("--edit", type=int, default=0)
     parser.add_argument("--vectors", action="store_true")
     parser.add_argument("--exact-below", type=int, default=Settings().search.exact_below)
+    parser.add_argument("--memory-mb", type=int, default=Settings().memory_mb)
     given = parser.parse_args()
     request = SweepRequest(
         folder=given.folder,
@@ -533,7 +535,8 @@ def main() -> None:
         edited=given.edit,
     )
     encoder = {"name": NAME} if given.vectors else {}
-    settings = Settings.model_validate({"encoder": encoder, "search": {"exact_below": given.exact_below}})
+    search = {"exact_below": given.exact_below}
+    settings = Settings.model_validate({"encoder": encoder, "search": search, "memory_mb": given.memory_mb})
     print(sweep_table(run_sweep(settings, request)))
 
 

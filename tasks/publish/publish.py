@@ -257,7 +257,7 @@ def version_tag(number: int) -> str:
     return f"v{number:06d}"
 
 
-_UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "queue", "runner", "worker", "reader", "index"}
+_UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "memory_mb", "queue", "runner", "worker", "reader", "index"}
 
 
 def publish(build: Build, stages: Sequence[Stage]) -> Counts:

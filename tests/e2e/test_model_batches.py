@@ -201,8 +201,7 @@ def test_what_is_submitted_counts_as_spent_until_it_comes_back(runs: Any) -> Non
             indexed(runs.settings(root, **{name: limit}), corpus)
         ((booked,),) = journal(runs.settings(root), "SELECT sum(prompt_tokens + completion_tokens) FROM calls")
         assert booked <= 3 * worst // 4
-    runs.server.desk.finish()
-    # what was submitted took far less than its worst case, so that the rest fits
+    runs.server.desk.finish()  # which takes far less than its worst case, so that the rest fits
     runs.to_the_end(runs.settings("limited-max_tokens", max_tokens=3 * worst // 4), corpus)
     with pytest.raises(errors.BudgetExceededError, match="no room for a single request of a batch"):
         indexed(runs.settings("poor", max_tokens=100), corpus)
@@ -338,9 +337,8 @@ def test_five_thousand_units_come_back_out_of_order_partly_failed_and_cost_what_
 
 @pytest.mark.rare
 def test_batches_cost_what_was_planned(runs: Any) -> None:
-    settings, corpus = runs.settings("batches"), runs.corpus(60)
-    # single calls about other villages, from which lengths are known
-    indexed(runs.settings("batches", "single"), runs.corpus(60, 100, "others"), "others")
+    settings, corpus = runs.settings("batches"), runs.corpus(MANY)
+    indexed(runs.settings("batches", "single"), runs.corpus(60, MANY, "others"), "others")
     paid = journal(settings, "SELECT sum(cost_usd) FROM calls")[0][0]
     planned = plan_index(settings, corpus).to_json()
     batches = planned["batches"]
@@ -349,10 +347,10 @@ def test_batches_cost_what_was_planned(runs: Any) -> None:
     runs.to_the_end(settings, corpus)
     cost = journal(settings, "SELECT sum(cost_usd) FROM calls")[0][0] - paid
     assert batches["cost_usd"]["expected"] == pytest.approx(cost, rel=0.01)
-    unpriced = plan_index(runs.settings("batches", models__batch_price=None), runs.corpus(9, 300, "more")).to_json()
+    unpriced = plan_index(runs.settings("batches", models__batch_price=None), runs.corpus(9, 9000, "more")).to_json()
     assert unpriced["cost_usd"] is not None
     assert unpriced["batches"] == {"cost_usd": None, "waits": 2, "hours": 48}
-    partly = plan_index(runs.settings("partly", "resolve"), runs.corpus(9, 300, "more")).to_json()
+    partly = plan_index(runs.settings("partly", "resolve"), runs.corpus(9, 9000, "more")).to_json()
     assert partly["batches"]["cost_usd"] == partly["cost_usd"]  # extraction waits for none
     more = {"models__extract": "openai/gpt-4o-mini", "models__batch_price": None, "models__price": None}
     listed = plan_index(runs.settings("other", **more), corpus).to_json()

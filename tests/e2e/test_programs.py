@@ -55,7 +55,6 @@ def test_an_answer_has_texts_and_its_json_is_the_contract(root: Path) -> None:
     assert all("text" not in row for row in answer.to_json()["passages"])
     html = answer._repr_html_()
     assert ("Cairo" in repr(answer), "&lt;script&gt;" in html, "<script>" in html) == (True, True, False)
-    # a library prints nothing
     assert any(isinstance(handler, logging.NullHandler) for handler in logging.getLogger("polyhop").handlers)
 
 

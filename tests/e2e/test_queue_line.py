@@ -70,7 +70,6 @@ def test_a_file_is_submitted_answered_read_queried_and_replayed(towns: Any, ques
     joined = "SELECT count(*) AS n FROM results, passages WHERE state = 'done' AND passage_id = 'p000'"
     assert towns.good("sql --index towns --json", joined) == [[{"n": 3}]]
 
-    # as it was: on the version that answered, although there is a later one
     assert towns.publish(edition=2) == 2
     (both,) = towns.good("replay 1 q4 --json")
     assert (both["stored"], both["replayed"]["version"]) == (explained, 1)

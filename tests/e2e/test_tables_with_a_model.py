@@ -100,7 +100,6 @@ def test_every_table_is_made_once_and_a_run_goes_on_where_it_was(
     assert "triple_recall@10" in (tmp_path / "made/tables/hublink.md").read_text("utf-8")
     close_chats()
 
-    # all is there: nothing runs; of a table that is lost, every reply is cached
     count = len(model_server.requests)
     assert main(run) == 0
     (tmp_path / "made/tables/qasa-steps.json").unlink()
@@ -109,7 +108,6 @@ def test_every_table_is_made_once_and_a_run_goes_on_where_it_was(
     again = tables(tmp_path)["qasa-steps"]["rows"]
     for label, row in made["qasa-steps"]["rows"].items():
         assert (again[label]["metrics"], again[label]["reading"]["calls"]) == (row["metrics"], 0)
-    # another question file is another table
     extra = question("4", "Who built Marle Bridge?", "Edith Carrow3", supporting=["p3"])
     with (tmp_path / "questions.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(extra) + "\n")

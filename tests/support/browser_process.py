@@ -134,7 +134,6 @@ FITS = {
     "beyond": """[...document.body.querySelectorAll('*')].filter(e => !e.parentElement.closest('.frame')
         && e.checkVisibility() && (e.getBoundingClientRect().right > innerWidth + 1
         || e.getBoundingClientRect().left < -1)).map(e => e.tagName + '.' + e.getAttribute('class'))""",
-    # What hides a part of itself.
     "cut": """[...document.body.querySelectorAll('*')].filter(e => e.checkVisibility()
         && e.scrollWidth > e.clientWidth + 1 && ['hidden', 'clip'].includes(getComputedStyle(e).overflowX)
         && !(e instanceof SVGElement)).map(e => e.tagName + '.' + e.getAttribute('class'))""",

@@ -65,9 +65,7 @@ class Claims:
         """
         place = int(key[:15], 16)  # 60 bits, because a lock's offset is a signed number of 64 (fcntl)
         while not (is_held := self._try(place)) and not is_stopped():
-            time.sleep(
-                0.05
-            )  # chosen: short beside a reply of a second or more; a lock that is tried costs microseconds
+            time.sleep(0.05)  # chosen: short beside a reply of a second or more, and trying a lock takes microseconds
         try:
             yield is_held
         finally:

@@ -20,33 +20,34 @@ from polyhop.warehouse.files.layout import index_of
 if TYPE_CHECKING:
     from polyhop.schemas.tables import Table, View
 
-MEMORY_LIMIT = "1GB"
+MEMORY_MB = 1000  # that statements take before they spill to disk, where the setting memory_mb says nothing else
 
 _OF_DAMAGE = ("corrupt", "not a valid duckdb database", "checksum", "could not read enough bytes", "deserializ")
 """What DuckDB says of a file whose blocks do not have their checksums, or that was cut short."""
 
 
 @contextmanager
-def connect(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection for the block.
+def connect(path: Path, *, read_only: bool, memory_mb: int = MEMORY_MB) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection for the block, whose statements spill what exceeds `memory_mb` (10**6 bytes) to disk.
 
     Raises:
         DamagedStoreError: If the file is missing, or is not as DuckDB wrote it.
         StoreUnavailableError: If another process is writing it.
-        StoreError: If the disk is full or not writable.
+        StoreError: If the disk is full or not writable, or a statement cannot do with so much memory.
         StatementRejectedError: If DuckDB refuses a statement inside the block.
     """
     with translated(path):
         try:
             instance = _idle.get(os.getpid(), []).pop()
         except IndexError:
-            instance = duckdb.connect(":memory:", config={"memory_limit": MEMORY_LIMIT})
+            instance = duckdb.connect(":memory:")
             show_no_progress(instance)
         spill_folder, is_reusable = path.with_name(f"{path.name}.tmp"), False
         try:
             with instance.cursor() as connection:
                 # makes the file the default database, under the name that DuckDB itself would give it
                 name, mode = quoted(path.stem), " (READ_ONLY)" if read_only else ""
+                connection.execute(f"SET memory_limit = '{memory_mb}MB'")
                 connection.execute(f"SET temp_directory = {literal(str(spill_folder))}")
                 connection.execute(f"ATTACH {literal(str(path))} AS {name}{mode}")
                 connection.execute(f"USE {name}")
@@ -96,6 +97,8 @@ def translated(path: Path) -> Iterator[None]:
         reason = disk_sentence(error)
         if reason is not None:
             raise StoreError(f"Cannot write tables to {path.parent}: {reason}.") from error
+        if isinstance(error, duckdb.OutOfMemoryException):
+            raise StoreError(f"Tables in {path.parent} take more memory than memory_mb allows; raise it.") from error
         if not path.exists() or tells_damage(error):
             raise DamagedStoreError(path, index_of(path), first_line(error)) from error
         if isinstance(error, duckdb.IOException):

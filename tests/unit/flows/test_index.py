@@ -160,8 +160,7 @@ def test_a_first_run_records_every_stage_and_the_manifest_holds_no_clock(first: 
     sums = rows_of(first, "SELECT computed, peak_memory_mb > 10 AS is_measured FROM index_runs WHERE run = 1")
     assert sums == [{"computed": 2, "is_measured": True}]
     again = Small(tmp_path)
-    again.run(first.corpus)
-    # DuckDB does not write the same bytes for the same rows
+    again.run(first.corpus)  # DuckDB does not write the same bytes for the same rows
     one, other = (index.manifest.model_copy(update={"tables_file": ""}) for index in (first, again))
     assert one == other
 

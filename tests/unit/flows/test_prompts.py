@@ -119,7 +119,6 @@ def test_a_model_names_types_and_makes_the_examples(root: Path, tmp_path: Path, 
     [first] = [request.prompt for request in model_server.requests if request.task == ""]
     assert first.count("<data>") == 1
     assert makes("own", replaces=True)["calls"] == 0  # all of it is cached
-    # where replies for a passage fail, what was counted is shown
     model_server.respond(lambda asked: Behaviour("refusal") if asked.task.startswith("prop.") else names_types(asked))
     require_valid(tmp_path / "mixed", makes("mixed", "refusing")["types"])
     model_server.respond(None)  # a reply without types

@@ -236,8 +236,7 @@ def rankings(one: RealIndex, strategy: str, **parameters: object) -> list[list[t
 def test_where_propositions_are_triples_both_strategies_give_the_same(one: RealIndex) -> None:
     computed = build(one, "import").computed
     assert one.rows("SELECT text FROM triples ORDER BY 1") == one.rows("SELECT text FROM propositions ORDER BY 1")
-    # each text and name once, whichever stage asks first
-    assert computed["embed-proposition"] + computed["embed-triple"] == 7
+    assert computed["embed-proposition"] + computed["embed-triple"] == 7  # each once, whichever stage asks first
     assert computed["embed-name"] + computed["embed-triplename"] == 8
     found = rankings(one, "triple-ppr")
     assert found == rankings(one, "proprag", preset="hipporag2")

@@ -96,8 +96,7 @@ def test_rows_that_differ_are_replaced_and_the_checksum_is_that_of_the_table(
     build: Build, connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, most: float
 ) -> None:
     monkeypatch.setattr("polyhop.warehouse.build.MOST_APPENDED", most)
-    # r000 goes, r001 gets a confidence, r002 stays, r900 comes
-    rows = ROWS.format("CASE i WHEN 1 THEN 0.5 END", 3)
+    rows = ROWS.format("CASE i WHEN 1 THEN 0.5 END", 3)  # r000 goes, r001 gets a confidence, r002 stays, r900 comes
     new = "UNION ALL SELECT 'r900', 's', 't', 'far', 'far', 1, NULL, 'rules'"
     replace_rows(build, connection, RELATIONS, f"{rows} WHERE i > 0 {new};", "relation_id < 'r003'")
     note = updated_tables(build)["relations"]

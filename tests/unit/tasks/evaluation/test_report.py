@@ -69,7 +69,6 @@ def test_the_report_of_two_strategies() -> None:
     assert first["total_seconds"] == pytest.approx(0.01)
     assert (first["failures"], first["failed"]) == (0, [])
     assert (second["recall@2"], second["recall@30"], second["em"]) == pytest.approx((5 / 9, 2 / 3, 2 / 3))
-    # a failed question counts 0, is listed, and has no latency
     assert (second["failures"], second["failed"]) == (1, [{"id": "q2", "error": "the index vanished"}])
     assert (second["mrr"], second["latency_ms"]["p50"]) == pytest.approx((2 / 3, 20))
 

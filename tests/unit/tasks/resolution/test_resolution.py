@@ -389,7 +389,6 @@ def test_edits_add_to_the_links_of_files() -> None:
     found = edited_links(links, edits, ())
     assert found.must == (NamePair("A", "B"), NamePair("e", "f", place="line 1"))
     assert found.cannot == (NamePair("C", "D"), NamePair("g", "h"))
-    # a new name leads to the entity unless passages mention it
     edits = [EntityEdit("rename", "a", "B & B"), EntityEdit("rename", "c", "Dee"), EntityEdit("rename", "e", "É!")]
     assert edited_links(Links(), edits, {"dee"}).must == (NamePair("a", "B & B"),)
 

@@ -169,7 +169,6 @@ def test_golden_normalisation() -> None:
     [
         ([(4, 0.4, "vector"), (4, 1.0, "alias"), (4, 1.0, "exact"), (4, 1.0, "vector")], [(4, 1.0, "exact")]),
         ([(1, 0.0, "vector"), (2, -0.3, "vector")], []),
-        # by activation, then number
         (
             [(7, 1.0, "exact"), (3, 0.5, "vector"), (2, 1, "exact")],
             [(2, 1, "exact"), (7, 1, "exact"), (3, 0.5, "vector")],
