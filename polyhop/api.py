@@ -17,13 +17,12 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
-from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError, MissingArtefactError
+from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError
 from polyhop.schemas.query import Question
 from polyhop.schemas.records import SourceKind, source_of
 from polyhop.schemas.settings import Settings, default_strategy
 from polyhop.schemas.text import plural, printable
 from polyhop.terminal import passage_texts
-from polyhop.warehouse.index_reader import open_vector_store
 from polyhop.warehouse.open import open_published, open_questions
 from polyhop.warehouse.user_files import load_settings
 from polyhop.worker.ranking.fusion import reciprocal_rank_fusion
@@ -570,17 +569,12 @@ class Index:
         return query_rows(self._session.published.layout, self.name, query, self.version, extra, folders)
 
     def search_text(self, words: str, *, limit: int = 10) -> list[str]:
-        """Ids of passages by LanceDB's full-text search, in descending order of score: a plain look-up, not a strategy.
+        """Ids of the passages that share words with these, best first (BM25): a plain look-up, not a strategy.
 
         Raises:
-            MissingArtefactError: If the index has no vectors (the text lies beside them).
+            MissingArtefactError: If the index was built for no strategy that reads words.
         """
-        published = self._session.published
-        record = published.manifest.vectors.get("passage")
-        if record is None:
-            raise MissingArtefactError("vectors:passage", self.name, "dense")
-        store = open_vector_store(published.layout.index(self.name))
-        return store.open(record.table, record.table_version).search_text(words, limit)
+        return self._session.passages_with(words, limit)
 
     @cached_property
     def graph(self) -> "EntityGraph":

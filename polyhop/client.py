@@ -88,7 +88,7 @@ class RemoteIndex(AbstractContextManager["RemoteIndex"]):
         return self._answer("search", question=query, **options)
 
     def search_text(self, words: str, *, limit: int = 10) -> list[str]:
-        """Ids of passages by full-text search, as `Index.search_text`."""
+        """Ids of the passages that share words with these, as `Index.search_text`."""
         return list(self._post("text", _ROW, words=words, limit=limit)["passage_ids"])
 
     def find_entities(self, name: str, *, fuzzy: bool = False) -> list[GraphEntity]:

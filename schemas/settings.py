@@ -506,11 +506,7 @@ class Settings(Section):
         "all (a worker of a queue: one).",
     )
     memory_mb: int = Field(
-        1000,
-        ge=100,
-        le=1_000_000,
-        description="Memory in MB that tables of an index run may take before they spill to disk, beside what the rest "
-        "of the run takes.",
+        1000, ge=100, le=1_000_000, description="Megabytes that an index run's tables take before they spill to disk."
     )
     batch_size: int = Field(500, ge=1, le=100_000, description="Passages per task of a stage.")
     keep_versions: int = Field(3, ge=1, le=1000, description="Published versions to keep, besides those in use.")

@@ -67,7 +67,7 @@ class AskBody(_Body):
 
 
 class TextBody(_Body):
-    """Words for LanceDB's full-text search."""
+    """Words to find passages by."""
 
     words: str = Field(max_length=MAX_QUESTION_CHARACTERS)
     limit: int = Field(10, ge=1, le=MAX_PASSAGES)

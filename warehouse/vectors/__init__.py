@@ -1,1 +1,1 @@
-"""LanceDB: vectors and full text, one database per index, versions pinned by tags."""
+"""LanceDB: vectors and their texts, one database per index, versions pinned by tags."""

@@ -43,7 +43,7 @@ class VectorKind:
     # The artefact that `rows` reads: "passages" (tables of passages and documents), "entities" (also those of the
     # graph), or what another stage writes.
     input: str = "passages"
-    shown: Callable[[str, str], str] = passage_text  # What full-text search looks into, of first and second.
+    shown: Callable[[str, str], str] = passage_text  # The text of its row in LanceDB, of first and second.
     revision: int = 1  # To be raised when `rows` or `text` change, so that nothing older is taken over.
     # Values of the parameters of `rows`, of the settings; part of the fingerprint.
     parameters: Callable[[Settings], Mapping[str, object]] = no_parameters

@@ -1,4 +1,4 @@
-"""The LanceDB database of an index: tables with vectors and full text, approximate search, and damage to its files.
+"""The LanceDB database of an index: tables with vectors and their texts, approximate search, and damage to its files.
 
 Each published version pins a table version by a tag of LanceDB.
 """
@@ -158,7 +158,7 @@ class LanceVectors:
         """
         with translated(self._database):
             connection, schema = _connect(self._database), _schema(rows.vectors.shape[1])
-            from lancedb.index import FTS, BTree, IvfFlat, IvfHnswFlat, IvfRq
+            from lancedb.index import BTree, IvfFlat, IvfHnswFlat, IvfRq
 
             held: Any = connection.create_table(table, schema=schema, exist_ok=True)
             if held.schema.field("vector").type != schema.field("vector").type:  # an empty one in its stead
@@ -170,12 +170,11 @@ class LanceVectors:
                 _optimize(held, timedelta(days=7))  # takes rows that came into the indexes that there are
                 is_changed = not (_is_indexed(held) and has_partitions(held))
             if rows.ids and (is_changed or not _is_indexed(held)):
-                # Makes the indexes of ids and texts from scratch, of compacted rows.
+                # Makes the index of ids from scratch, of compacted rows.
                 for index in held.list_indices():
                     held.drop_index(index.name)  # compaction would rewrite them, and take as long as making them again
                 _optimize(held, timedelta(days=7))
                 held.create_index("id", config=BTree(), replace=True)
-                held.create_index("text", config=FTS(with_position=False), replace=True)
             # Of all rows; LanceDB cannot index a table without rows.
             if has_graph and (is_changed or not has_hnsw(held)):
                 limits = {"num_partitions": 1, "m": HNSW_M, "ef_construction": HNSW_EF_CONSTRUCTION}
@@ -344,14 +343,6 @@ class LanceTable:
         with translated(self._database):
             return search_nearest(self._table, vector, count, ef_search)
 
-    def search_text(self, words: str, limit: int) -> list[str]:
-        """Ids of the rows that full-text search finds, in descending order of LanceDB's own BM25."""
-        with translated(self._database):
-            search = self._table.search(words, query_type="fts", fts_columns="text")
-            rows = search.select(["id"]).limit(limit).to_arrow()
-        found: list[str] = rows.column("id").to_pylist()
-        return found
-
 
 def _connect(database: Path) -> Any:
     os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # else it warns; nobody reads them
@@ -366,10 +357,10 @@ def _open_table(database: Path, name: str) -> Any:
 
 
 def _is_indexed(table: Any) -> bool:
-    """Whether ids and texts have indexes of all rows; not so if a run was killed before it had made them."""
+    """Whether indexes, that of ids among them, have all rows; not so if a run was killed before it had made them."""
     indexes = table.list_indices()
-    covered = {column for index in indexes for column in index.columns}
-    return {"id", "text"} <= covered and not any(table.index_stats(i.name).num_unindexed_rows for i in indexes)
+    is_there = any(list(index.columns) == ["id"] for index in indexes)
+    return is_there and not any(table.index_stats(index.name).num_unindexed_rows for index in indexes)
 
 
 def _schema(dimension: int) -> pa.Schema:

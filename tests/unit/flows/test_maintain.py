@@ -336,13 +336,10 @@ def test_a_damaged_corpus_needs_its_source_which_the_sentence_names(towns: Towns
 def test_full_and_repair_make_lance_tables_from_nothing(towns: Towns) -> None:
     for file in towns.index_folder.vectors.glob("*.lance/_versions/*.manifest"):
         flip(file, 10)
-    with open_index("towns", settings=towns.settings) as index, pytest.raises(DamagedStoreError, match=FIX):
-        index.search_text("river")
+    assert list(towns.found()) == ["vectors"]
     assert towns.index(full=True).changed
     assert list(towns.found()) == ["older_versions"]
     assert towns.is_repaired()
-    with open_index("towns", settings=towns.settings) as index:
-        assert len(index.search_text("river")) == 10
 
 
 def test_a_damaged_manifest_is_refused_and_replaced_from_the_source(towns: Towns) -> None:

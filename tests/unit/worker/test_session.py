@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from small_indexes import indexed, write_rows
 
 from polyhop.schemas.chat import ChatRequest, ChatTask, Prompt
-from polyhop.schemas.errors import ConfigurationError, UnknownIndexError
+from polyhop.schemas.errors import ConfigurationError, MissingArtefactError, UnknownIndexError
 from polyhop.schemas.evidence import Evidence, Note
 from polyhop.schemas.evidence import Path as EvidencePath
 from polyhop.schemas.ports import IndexReader, Reader, Services
@@ -89,6 +89,22 @@ def test_a_pool_holds_the_current_version_of_an_index_and_no_other(tmp_path: Pat
     assert prune_versions(index, keep=1) == [1]
     pool.close()
     assert pool.versions() == {}
+
+
+@pytest.mark.slow
+def test_passages_are_found_by_plain_words_or_stems_whichever_a_version_has(tmp_path: Path) -> None:
+    for built, words in (("bm25", "town 2"), ("bridge-lexical", "towns 2"), ("dense", "")):
+        settings = Settings(root=tmp_path / built, strategies=(built,))
+        publish(settings, 3)
+        session = IndexSession(open_published(settings.root, "tiny"), settings)
+        if words:
+            assert (session.passages_with(words, 2), session.passages_with("nil ?", 2)) == (["p2", "p0"], [])
+        else:
+            with pytest.raises(
+                MissingArtefactError, match=r"^A search for words needs 'lexical:plain', .*-strategy bm25$"
+            ):
+                session.passages_with("town", 2)
+        session.close()
 
 
 def open_files_of(folder: Path) -> list[str]:
