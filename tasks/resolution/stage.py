@@ -231,8 +231,8 @@ def fill_changed(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _describe(connection: duckdb.DuckDBPyConnection) -> None:
-    """Name, type and description of the entities that are derived, and which of them occur in propositions."""
-    _run(connection, "resolve", "names_of_keys", "types_of_keys", "descriptions_of_keys", "phrases")
+    """Name, type, description and counts of the entities that are derived, and which of them occur in propositions."""
+    _run(connection, "resolve", "names_of_keys", "types_of_keys", "descriptions_of_keys", "phrases", "counts_of_keys")
     _run(connection, "resolve", "rename_keys", "drop_retyped_keys", "retype_keys")
 
 
