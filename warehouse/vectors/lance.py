@@ -215,6 +215,9 @@ class LanceVectors:
                     raise DamagedStoreError(path, index_of(path))
             opened = _open_table(self._database, table)
             opened.checkout(version)
+            for index in opened.list_indices():
+                if list(index.columns) == ["vector"]:
+                    opened.prewarm_index(index.name)  # into memory: else a search reads what no earlier one has read
         return LanceTable(self._database, opened)
 
     def pin(self, table: str, version: int, name: str) -> None:
