@@ -569,7 +569,7 @@ class Index:
         return query_rows(self._session.published.layout, self.name, query, self.version, extra, folders)
 
     def search_text(self, words: str, *, limit: int = 10) -> list[str]:
-        """Ids of the passages that share words with these, best first (BM25): a plain look-up, not a strategy.
+        """Ids of the passages that share words with these, in descending order of BM25: a plain look-up.
 
         Raises:
             MissingArtefactError: If the index was built for no strategy that reads words.

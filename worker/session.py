@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.chat import ChatModel, Role
-from polyhop.schemas.errors import ConfigurationError, MissingArtefactError
+from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import Fallback, Note, as_row
-from polyhop.schemas.languages import ANALYSERS, analyser_of
+from polyhop.schemas.languages import ANALYSERS
 from polyhop.schemas.manifest import VectorRecord
 from polyhop.schemas.ports import IndexReader, Reader, Reranker, RestrictedIndex, Services, SpreadingDatabase
-from polyhop.schemas.query import UNREAD, Reading, reading_row
+from polyhop.schemas.query import UNREAD, Question, Reading, reading_row
 from polyhop.schemas.settings import ENTITIES, PASSAGES, ModelSettings, Settings, Space
-from polyhop.warehouse.artefacts import GRAPH, LANGUAGE, NAMES, lexical_of
+from polyhop.warehouse.artefacts import GRAPH, LANGUAGE, NAMES
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import require_version
 from polyhop.warehouse.index_reader import PublishedIndex
@@ -29,10 +29,8 @@ from polyhop.warehouse.open_models import open_path_encoder, open_version_encode
 from polyhop.warehouse.vectors.kinds import space_of
 from polyhop.worker.answer import AnsweredQuestion, Answerer, ClosedBookAnswerer, passage_rows, triple_rows
 from polyhop.worker.questions.parts import ModelNaming, QuestionNaming, RuleNaming, entities_task
-from polyhop.worker.ranking.bm25 import TermImpacts, count_terms, top
 from polyhop.worker.ranking.traversal import connect
 from polyhop.worker.reading.reader import RuleReader
-from polyhop.worker.strategies.base import LexicalParameters
 from polyhop.worker.strategies.registry import make_reader, require_artefacts, spec_of
 
 
@@ -234,17 +232,15 @@ class IndexSession:
         return ClosedBookAnswerer(ClosedBookReader(chat, prompt))
 
     def passages_with(self, words: str, limit: int) -> list[str]:
-        """Ids of at most so many passages that share words with these, best first by BM25.
+        """Ids of at most so many passages that share words with these, in descending order of BM25.
 
         Raises:
             MissingArtefactError: If the version has no postings of words.
         """
-        analyser = next((name for name in ANALYSERS if f"lexical:{name}" in self.index.artefacts), "")
-        if not analyser:
-            raise MissingArtefactError("lexical:plain", self.name, "bm25", "A search for words")
-        lexical, weights = self.index.artefact(lexical_of(analyser)), LexicalParameters()
-        counts = count_terms(analyser_of(analyser, lexical.language)(words), lexical.terms)
-        numbers, _ = top(TermImpacts(lexical, weights.k1, weights.b), counts, limit)
+        from polyhop.worker.strategies.baselines import LexicalStrategy
+
+        analyser = next((name for name in ANALYSERS if f"lexical:{name}" in self.index.artefacts), "plain")
+        numbers, _ = LexicalStrategy(self.index, analyser=analyser).rank(Question(words), limit)
         return [self.index.passage_ids[number] for number in numbers.tolist()]
 
     def document(self, strategy: str, answered: AnsweredQuestion) -> dict[str, Any]:

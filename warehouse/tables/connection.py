@@ -14,13 +14,14 @@ import duckdb
 
 from polyhop.schemas.errors import DamagedStoreError, StatementRejectedError, StoreError, StoreUnavailableError
 from polyhop.schemas.manifest import TableRecord
+from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.disk import disk_sentence
 from polyhop.warehouse.files.layout import index_of
 
 if TYPE_CHECKING:
     from polyhop.schemas.tables import Table, View
 
-MEMORY_MB = 1000  # that statements take before they spill to disk, where the setting memory_mb says nothing else
+MEMORY_MB: int = Settings.model_fields["memory_mb"].default  # where nobody has settings
 
 _OF_DAMAGE = ("corrupt", "not a valid duckdb database", "checksum", "could not read enough bytes", "deserializ")
 """What DuckDB says of a file whose blocks do not have their checksums, or that was cut short."""

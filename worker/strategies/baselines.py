@@ -72,13 +72,13 @@ class LexicalStrategy(RankedStrategy):
     """BM25 over plain tokens; repeated question words count repeatedly. Passages without a shared word are left out."""
 
     def __init__(
-        self, reader: IndexReader, parameters: LexicalParameters | None = None, _services: Services | None = None
+        self, reader: IndexReader, parameters: LexicalParameters | None = None, _: Any = None, analyser: str = ANALYSER
     ) -> None:
         super().__init__(reader)
         parameters = parameters or LexicalParameters()
-        lexical = reader.artefact(lexical_of(ANALYSER))
+        lexical = reader.artefact(lexical_of(analyser))
         self._impacts = TermImpacts(lexical, parameters.k1, parameters.b)
-        self._tokens = analyser_of(ANALYSER, lexical.language)
+        self._tokens = analyser_of(analyser, lexical.language)
 
     def rank(self, question: Question, count: int) -> Ranking:
         """At most `count` passages, in descending order of score."""

@@ -100,9 +100,7 @@ def test_passages_are_found_by_plain_words_or_stems_whichever_a_version_has(tmp_
         if words:
             assert (session.passages_with(words, 2), session.passages_with("nil ?", 2)) == (["p2", "p0"], [])
         else:
-            with pytest.raises(
-                MissingArtefactError, match=r"^A search for words needs 'lexical:plain', .*-strategy bm25$"
-            ):
+            with pytest.raises(MissingArtefactError, match=r"needs 'lexical:plain', .*-strategy bm25$"):
                 session.passages_with("town", 2)
         session.close()
 
