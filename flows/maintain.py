@@ -31,7 +31,7 @@ from polyhop.warehouse.cache.database import find_damaged_caches, set_aside
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files import disk, versions
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
-from polyhop.warehouse.index_reader import find_damage, open_vector_store
+from polyhop.warehouse.index_reader import find_damage, read_vectors
 from polyhop.warehouse.open import open_graph_store, open_questions
 from polyhop.warehouse.open_models import close_encoders
 
@@ -284,7 +284,7 @@ def _damage_of(index: IndexFolder, number: int) -> Iterator[str]:
 
 def _vectors_of(index: IndexFolder, folder: VersionFolder, kind: str, record: VectorRecord) -> Iterator[str]:
     try:
-        table = open_vector_store(index).open(record.table, record.table_version).read()
+        table = read_vectors(index, folder, record)
     except errors.StoreError as error:
         yield f"vectors of kind '{kind}' cannot be read: {error}"
         return

@@ -213,7 +213,9 @@ class BipartiteGraph:
     @cached_property
     def df(self) -> NDArray[np.int64]:
         """Shape (n_entities,): passages that mention each entity."""
-        return np.bincount(self.indices, minlength=self.entity_count)
+        counts = np.zeros(self.entity_count, dtype=np.int64)
+        np.add.at(counts, self.indices, 1)  # without a copy of all indices as int64, which bincount makes
+        return counts
 
     @cached_property
     def rows(self) -> NDArray[np.int32]:

@@ -8,7 +8,7 @@ is in no version: a version is equal to a rebuild, and a run that published noth
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from polyhop.schemas.settings import LOCAL
 
@@ -63,7 +63,8 @@ class PartitionsRecord(_Frozen):
 
     probes: int  # Partitions that a search reads.
     recall_at_10: float  # Among the `NEAR` candidates whose cosines a question computes, when the index was made.
-    taken_in: int = 0  # Rows that it took in since, or that went.
+    # Rows that came or changed since: the table has them not, or as they were, and questions are compared with each.
+    changed: int = Field(0, validation_alias=AliasChoices("changed", "taken_in"))
 
 
 class EncoderRecord(_Frozen):

@@ -251,8 +251,8 @@ class Stored(IndexReader, Protocol):
         """
         ...
 
-    def is_partitioned(self, kind: str) -> bool:
-        """Whether vectors of a kind are so many that `nearest` chooses among them by partitions."""
+    def nearest_rows(self, kind: str, vector: NDArray[Any], count: int) -> NDArray[np.uint64]:
+        """The same by partitions: LanceDB's own ids of the rows, which take half the time, in descending order."""
         ...
 
 

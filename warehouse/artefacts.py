@@ -7,9 +7,11 @@ import json
 import mmap
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import finalize
 
@@ -307,7 +309,7 @@ LANGUAGE: Artefact[str] = Artefact(
 
 def _is_large(stored: Stored) -> bool:
     if "vectors:passage" in stored.artefacts:
-        return stored.is_partitioned("passage")
+        return stored.has_array(PARTITIONS, "rows")
     search = stored_section(SearchSettings, stored.settings.get("search", {}))
     return len(stored.passage_ids) >= search.exact_below
 
@@ -315,6 +317,11 @@ def _is_large(stored: Stored) -> bool:
 IS_LARGE: Artefact[bool] = Artefact("large", _is_large, is_optional=False, restrict=lambda _, _index: False)
 """Whether a version has so many passages (`search.exact_below`) that questions are answered approximately."""
 
+
+PARTITIONS = "partitions"
+"""Prefix of the arrays that say what LanceDB's table with partitions holds of a version: LanceDB's ids of the "rows"
+that are as in the version, ascending, and their "numbers"; numbers of the "changed" passages, and their "vectors".
+"""
 
 TITLE_KEYS = "title-keys"
 """Prefix of the arrays of `StoredTitleKeys`, which large versions have: taking apart a million titles takes seconds."""
@@ -458,24 +465,30 @@ class RowsOnDisk:
 class Partitioned(NamedTuple):
     """Vectors of the passages of a large version."""
 
-    nearest: NearestPassages
+    # Begins to look for about `count` passages nearest to a vector of shape (d,): their numbers.
+    search: "Callable[[NDArray[np.float32], int], Future[NDArray[np.intp]]]"
     vectors: RowsOnDisk
 
 
 def _partitioned(stored: Stored) -> Partitioned | None:
-    if not stored.is_partitioned("passage"):
+    if not stored.has_array(PARTITIONS, "rows"):
         return None
-    vectors, nearest = stored.artefact(vectors_of("passage")), _nearest_passages(stored)
-    # The first search opens LanceDB, which takes a second of a million passages: beside what else a strategy needs.
+    vectors = stored.artefact(vectors_of("passage"))
+    names = ("rows", "numbers", "changed", "vectors")
+    rows, numbers, changed, changed_vectors = (stored.array(PARTITIONS, name) for name in names)
+
+    def search(vector: NDArray[np.float32], count: int) -> NDArray[np.intp]:
+        cosines = changed_vectors @ vector
+        first = np.argpartition(-cosines, count)[:count] if count < len(cosines) else slice(None)
+        found = stored.nearest_rows("passage", vector, count)
+        places = np.minimum(np.searchsorted(rows, found), len(rows) - 1)
+        return np.concatenate((numbers[places[rows[places] == found]], changed[first])).astype(np.intp)
+
+    # Beside what else a strategy needs: the first search opens LanceDB, which takes a second of a million passages.
     beside = ThreadPoolExecutor(1)
-    opening = beside.submit(nearest, vectors[0], 1, 1)
-    beside.shutdown(wait=False)  # no thread stays for it
-
-    def search(vector: NDArray[np.float32], count: int, ef_search: int) -> Sequence[int]:
-        opening.exception()
-        return nearest(vector, count, ef_search)
-
-    return Partitioned(search, RowsOnDisk(vectors))
+    beside.submit(search, vectors[0], 1)
+    Thread(target=import_module, args=("scipy.sparse",)).start()  # for walks and BM25
+    return Partitioned(lambda vector, count: beside.submit(search, vector, count), RowsOnDisk(vectors))
 
 
 PARTITIONED_PASSAGES: Artefact[Partitioned | None] = Artefact(

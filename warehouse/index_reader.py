@@ -15,18 +15,20 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import duckdb
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from polyhop.schemas.graph import Positions
-from polyhop.schemas.manifest import Manifest
+from polyhop.schemas.manifest import Manifest, VectorRecord
 from polyhop.schemas.ports import Artefact
 from polyhop.schemas.records import Location, PassageOrigin
-from polyhop.warehouse.artefacts import ArrayFolder
+from polyhop.warehouse.artefacts import PARTITIONS, ArrayFolder, open_array
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.statements import slow_noted, statement
-from polyhop.warehouse.tables.connection import translated
+from polyhop.warehouse.tables.connection import connect, translated
 
 if TYPE_CHECKING:
     from polyhop.schemas.manifest import StageTiming
@@ -182,16 +184,18 @@ class PublishedIndex(ArrayFolder):
 
     def nearest(self, kind: str, vector: NDArray[np.float32], count: int, ef_search: int) -> list[str]:
         """Ids of about the `count` nearest things of a kind, by LanceDB's index, which the first search opens."""
+        return self._vector_table(kind).nearest(vector, count, ef_search)
+
+    def nearest_rows(self, kind: str, vector: NDArray[np.float32], count: int) -> NDArray[np.uint64]:
+        """The same by partitions: LanceDB's own ids of the rows."""
+        return self._vector_table(kind).nearest_rows(vector, count)
+
+    def _vector_table(self, kind: str) -> "LanceTable":
         if kind not in self._vector_tables:
             record = self.manifest.vectors[kind]
             store = open_vector_store(self.layout.index(self.name))
             self._vector_tables[kind] = store.open(record.table, record.table_version)
-        return self._vector_tables[kind].nearest(vector, count, ef_search)
-
-    def is_partitioned(self, kind: str) -> bool:
-        """Whether vectors of a kind are so many that `nearest` chooses among them by partitions."""
-        record = self.manifest.vectors.get(kind)
-        return record is not None and record.partitions is not None
+        return self._vector_tables[kind]
 
     def artefact(self, handle: Artefact[T]) -> T:
         """What a handle opens, opened once and kept until closed."""
@@ -213,6 +217,20 @@ def open_vector_store(index: IndexFolder) -> "LanceVectors":
     from polyhop.warehouse.vectors.lance import LanceVectors
 
     return LanceVectors(index.vectors)
+
+
+def read_vectors(index: IndexFolder, folder: VersionFolder, record: VectorRecord) -> pa.Table:
+    """Ids and vectors of a version's rows, as far as LanceDB has them, and then those of `PARTITIONS`."""
+    table = open_vector_store(index).open(record.table, record.table_version).read()
+    if record.partitions is None or not (folder.arrays / f"{PARTITIONS}_rows.npy").is_file():
+        return table.select(["id", "vector"])
+    names = (f"{PARTITIONS}_{name}" for name in ("rows", "changed", "vectors"))
+    rows, changed, vectors = (open_array(folder.arrays, name) for name in names)
+    held = table.filter(pc.is_in(table["_rowid"], pa.array(rows))).select(["id", "vector"])
+    with connect(folder.tables, read_only=True) as connection:
+        ids = connection.execute(statement("read", "passage_ids")).fetchnumpy()["passage_id"][changed]
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.ravel(vectors)), record.dimension)
+    return pa.concat_tables([held, pa.table([ids, vectors], schema=held.schema)])
 
 
 @dataclass(frozen=True, slots=True)

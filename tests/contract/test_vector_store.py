@@ -89,7 +89,7 @@ def test_a_table_from_nothing_holds_exactly_the_rows(store: LanceVectors) -> Non
     assert (synced.table, synced.written, synced.deleted, synced.hnsw) == (TABLE, 40, 0, None)
     assert held(store.open(TABLE, synced.version)) == stated(wanted)
     types = {field.name: str(field.type) for field in store.open(TABLE, synced.version).read().schema}
-    assert types == {"id": "string", "vector": f"fixed_size_list<item: float>[{WIDTH}]"}
+    assert types == {"id": "string", "vector": f"fixed_size_list<item: float>[{WIDTH}]", "_rowid": "uint64"}
     for name, version in ((TABLE, synced.version + 50), ("nowhere", 1)):
         with pytest.raises(DamagedStoreError, match="polyhop verify --index towns --repair"):
             store.open(name, version)

@@ -20,9 +20,9 @@ import pyarrow as pa
 from polyhop.schemas.errors import ConfigurationError, StatementRejectedError
 from polyhop.schemas.manifest import RunRecord, VectorRecord, reused_units
 from polyhop.schemas.tables import INDEX_RUNS, INDEX_STAGES, Column, Table, View, text_column
-from polyhop.warehouse.files.layout import IndexFolder, Layout
+from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.files.versions import hold_version, read_manifest, read_runs
-from polyhop.warehouse.index_reader import open_vector_store
+from polyhop.warehouse.index_reader import read_vectors
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import (
     comment_statements,
@@ -407,7 +407,8 @@ def query_rows(
     """
     with hold_version(layout, name, version) as held:
         index, vectors = layout.index(name), read_manifest(held.folder).vectors
-        lazy = [*history_tables(index), *(_vector_table(index, kind, vectors[kind]) for kind in vectors), *extra]
+        of_vectors = (_vector_table(index, held.folder, kind, vectors[kind]) for kind in vectors)
+        lazy = [*history_tables(index), *of_vectors, *extra]
         shown, path = shown_in(lazy, query), held.folder.tables
         large = [table for table in shown if table.is_large and table.is_named_in(query)]
         asked = Wanted()
@@ -423,7 +424,7 @@ def query_rows(
                 return run_query(connection, query, may_read_files=bool(allow_files), limits=limits)
 
 
-def _vector_table(index: IndexFolder, kind: str, record: VectorRecord) -> LazyTable:
+def _vector_table(index: IndexFolder, folder: VersionFolder, kind: str, record: VectorRecord) -> LazyTable:
     described = Table(
         f"{kind}_vectors",
         f"Vectors of kind '{kind}', {record.dimension} numbers each, by {record.model}.",
@@ -435,6 +436,6 @@ def _vector_table(index: IndexFolder, kind: str, record: VectorRecord) -> LazyTa
     )
 
     def read(_: Wanted) -> pa.Table:
-        return open_vector_store(index).open(record.table, record.table_version).read()
+        return read_vectors(index, folder, record)
 
     return LazyTable(described, read)

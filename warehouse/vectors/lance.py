@@ -124,8 +124,6 @@ def search_nearest(table: Any, vector: NDArray[np.float32], count: int, ef_searc
     return found
 
 
-MOST_TAKEN_IN = 0.1
-"""Share of rows since indexes were made above which all are made from scratch; chosen, as MOST_APPENDED."""
 _CHUNK = 5000  # chosen: bounds the rows and the text of a statement in memory, and any number leaves the same table
 _MARGINS = (timedelta(seconds=1), timedelta(seconds=1), timedelta(minutes=1))
 """Between reading the age of a tagged version and LanceDB's own look at the clock, once it has joined files: the first
@@ -149,12 +147,10 @@ class LanceVectors:
         *,
         has_graph: bool = False,
         is_partitioned: bool = False,
-        earlier: PartitionsRecord | None = None,
     ) -> SyncedTable:
         """Makes a table, new or not, hold exactly `rows`; writes only what differs.
 
-        A table with at least one row may have an HNSW graph for approximate search, or else partitions. Where few rows
-        differ since `earlier` partitions were made, all indexes of their table stay and take these rows in.
+        A table with at least one row may have an HNSW graph for approximate search, or else partitions.
         """
         with translated(self._database):
             connection, schema = _connect(self._database), _schema(rows.vectors.shape[1])
@@ -165,10 +161,6 @@ class LanceVectors:
                 held = connection.create_table(table, schema=schema, mode="overwrite")
             changed, vanished = _write_differences(held, rows)
             is_changed, is_partitioned = bool(changed or vanished), is_partitioned and not has_graph
-            taken_in = changed + vanished + (earlier.taken_in if earlier is not None else len(rows.ids))
-            if is_partitioned and is_changed and taken_in <= MOST_TAKEN_IN * len(rows.ids):
-                _optimize(held, timedelta(days=7))  # takes rows that came into the indexes that there are
-                is_changed = not (_is_indexed(held) and has_partitions(held))
             if rows.ids and (is_changed or not _is_indexed(held)):
                 # Makes the index of ids from scratch, of compacted rows.
                 for index in held.list_indices():
@@ -179,19 +171,14 @@ class LanceVectors:
             if has_graph and (is_changed or not has_hnsw(held)):
                 limits = {"num_partitions": 1, "m": HNSW_M, "ef_construction": HNSW_EF_CONSTRUCTION}
                 held.create_index("vector", config=IvfHnswFlat(distance_type="cosine", **limits), replace=True)
-            is_made = is_partitioned and (is_changed or not has_partitions(held))
-            if is_made:
+            if is_partitioned and (is_changed or not has_partitions(held)):
                 kind = IvfFlat if rows.vectors.shape[1] % 8 else IvfRq  # codes of whole bytes
                 held.create_index("vector", config=kind(distance_type="cosine"), replace=True)
             if held.count_rows() != len(rows.ids) or any(_differences(held, rows)):
                 reason = f"table '{table}' holds {held.count_rows()} rows instead of {len(rows.ids)}"
                 raise DamagedStoreError(self._database, index_of(self._database), reason)
             hnsw = _measured_hnsw(held, rows) if has_graph else None
-            partitions = None
-            if is_partitioned and not is_made and earlier is not None:
-                partitions = earlier.model_copy(update={"taken_in": taken_in})
-            elif is_partitioned:
-                partitions = _measured_partitions(held, rows)
+            partitions = _measured_partitions(held, rows) if is_partitioned else None
             return SyncedTable(table, held.version, changed, vanished, hnsw, partitions)
 
     def rebuild(
@@ -334,9 +321,10 @@ class LanceTable:
         self._table = table
 
     def read(self) -> pa.Table:
-        """Ids and vectors of all rows."""
+        """Ids and vectors of all rows, and LanceDB's own ids, `_rowid`."""
         with translated(self._database):
-            return self._table.search().select(["id", "vector"]).limit(None).to_arrow()
+            query = self._table.search().select(["id", "vector", "_rowid"]).with_row_id(with_row_id=True)
+            return query.limit(None).to_arrow()
 
     def nearest(self, vector: NDArray[np.float32], count: int, ef_search: int) -> list[str]:
         """Ids of about the `count` nearest rows by LanceDB's index of vectors, nearest first; exact without one.
@@ -345,6 +333,26 @@ class LanceTable:
         """
         with translated(self._database):
             return search_nearest(self._table, vector, count, ef_search)
+
+    def nearest_rows(self, vector: NDArray[np.float32], count: int) -> NDArray[np.uint64]:
+        """LanceDB's own ids of about the `count` nearest rows by partitions, nearest first: it looks up no text."""
+        with translated(self._database):
+            query = self._table.search(vector).distance_type("cosine").nprobes(PROBES).limit(count)
+            found = query.with_row_id(with_row_id=True).select(["_rowid", "_distance"]).to_arrow()
+            ids: NDArray[np.uint64] = found.column("_rowid").to_numpy()
+            return ids
+
+    def places_of(self, rows: VectorRows) -> dict[str, NDArray[Any]]:
+        """What of `rows` the table holds: the arrays that `PARTITIONS` describes (warehouse/artefacts.py)."""
+        with translated(self._database):
+            query = self._table.search().select(["id", "content_hash", "_rowid"]).with_row_id(with_row_id=True)
+            stored = query.limit(None).to_arrow().combine_chunks().sort_by("_rowid")
+        numbers = pc.index_in(stored["id"], pa.array(rows.ids, pa.string()))
+        is_same = pc.equal(stored["content_hash"], pa.array(rows.hashes, pa.string()).take(numbers))
+        numbers = numbers.filter(is_same).to_numpy()
+        changed = np.setdiff1d(np.arange(len(rows.ids), dtype=np.int32), numbers, assume_unique=True)
+        of_rows = {"rows": stored["_rowid"].filter(is_same).to_numpy(), "numbers": numbers}
+        return {**of_rows, "changed": changed, "vectors": rows.vectors[changed]}
 
 
 def _connect(database: Path) -> Any:

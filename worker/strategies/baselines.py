@@ -187,8 +187,7 @@ class DenseStrategy(RankedStrategy):
         vectors = [question_vector(question) for question in questions]
         if self._large is not None:
             for vector in vectors:
-                nearest = self._large.nearest(vector, max(NEAR, 2 * count), NEAR)
-                found = np.unique(np.asarray(nearest, dtype=np.intp))
+                found = np.unique(self._large.search(vector, max(NEAR, 2 * count)).result())
                 scores = exact_cosines(self._large.vectors, found, vector)
                 first = best(scores, count)
                 yield found[first], scores[first]

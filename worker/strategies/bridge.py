@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -218,16 +219,19 @@ class BridgeStrategy(BridgeLexicalStrategy):
         self._rows = self._matrix if self._large is None else self._large.vectors
         self._error = cosine_error(self._matrix.shape[1])
 
-    def _candidates(
-        self, vectors: Iterable[NDArray[np.float32]], words: NDArray[np.float64], limit: int
-    ) -> NDArray[np.intp] | None:
-        """Ascending numbers of the passages nearest to any of these vectors, or best by BM25; None: of all passages."""
-        if self._large is None:
-            return None
+    def _searches(self, vectors: Iterable[NDArray[np.float32]], limit: int) -> list[Future[NDArray[np.intp]]] | None:
+        """Begins to look for the passages nearest to each of these vectors in a large version, beside what follows."""
         count = max(NEAR, limit, self._parameters.seeds)
-        first = contenders(words, count)
-        found = [self._large.nearest(vector, count, count) for vector in vectors]
-        return np.unique(np.concatenate([first[words[first] > 0], *found]).astype(np.intp))
+        return None if self._large is None else [self._large.search(vector, count) for vector in vectors]
+
+    def _candidates(
+        self, searches: list[Future[NDArray[np.intp]]] | None, words: NDArray[np.float64], limit: int
+    ) -> NDArray[np.intp] | None:
+        """Ascending numbers of the passages that the searches find, or best by BM25; None: of all passages."""
+        if searches is None:
+            return None
+        first = contenders(words, max(NEAR, limit, self._parameters.seeds))
+        return np.unique(np.concatenate([first[words[first] > 0], *(search.result() for search in searches)]))
 
     def _similarities(
         self, questions: Sequence[Question], lexical: Iterator[NDArray[np.float64]], limit: int
@@ -241,8 +245,9 @@ class BridgeStrategy(BridgeLexicalStrategy):
             return cosine + weight * words[rows], cosine
 
         rough = rough_cosines(self._matrix, asked)
-        for vector, words in zip(asked, lexical, strict=True):
-            rows, find = self._candidates([vector], words, limit), partial(exact, vector, words)
+        for vector in asked:
+            searches, words = self._searches([vector], limit), next(lexical)
+            rows, find = self._candidates(searches, words, limit), partial(exact, vector, words)
             if rows is None:
                 cosine = next(rough)
                 yield Similarity(cosine + weight * words, cosine, self._error, find)

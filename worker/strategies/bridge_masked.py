@@ -121,10 +121,11 @@ class BridgeMaskedStrategy(BridgeStrategy):
         asked = iter(wanted)
         for question, read, vector, other in zip(questions, reads, vectors, others, strict=True):
             share, own = read.names_share, list(islice(asked, 1 if other is None else 2))
+            searches = self._searches(own, limit)
             stems = sorted(count_terms(self._stems(question.text), self._impacts.terms))
             scores = score(self._impacts, dict.fromkeys(stems, 1))
             lexical = relative(scores)
-            rows = self._candidates(own, lexical, limit)
+            rows = self._candidates(searches, lexical, limit)
             cosines = [next(rough) for _ in own] if rows is None else []
             near = contenders(cosines[0], DEPTH, self._error) if rows is None else rows
             trust = self._trust(vector, near, scores, stems)

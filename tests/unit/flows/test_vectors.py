@@ -12,6 +12,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from real_index import RealIndex, flip, lasting, write_lines
 from small_indexes import town_records
 
@@ -280,13 +281,13 @@ def passages(index: Index, strategy: str) -> list[Any]:
 
 def test_partitions_of_a_version_find_what_exact_search_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     searches: list[int] = []
-    nearest = LanceTable.nearest
+    nearest = LanceTable.nearest_rows
 
-    def counted(table: LanceTable, *arguments: Any) -> list[str]:
+    def counted(table: LanceTable, *arguments: Any) -> NDArray[np.uint64]:
         searches.extend(arguments[1:2] if arguments[1] > 1 else [])  # a search for one opens LanceDB
         return nearest(table, *arguments)
 
-    monkeypatch.setattr(LanceTable, "nearest", counted)
+    monkeypatch.setattr(LanceTable, "nearest_rows", counted)
     found = {}
     for below, asked in ((101, 0), (100, 2 * len(SEEDED_BY_VECTORS) + 2)):  # bridge-masked searches twice
         index = RealIndex(tmp_path / str(below), strategies=SEEDED_BY_VECTORS, search={"exact_below": below})
@@ -294,7 +295,7 @@ def test_partitions_of_a_version_find_what_exact_search_finds(tmp_path: Path, mo
         for rows in (town_records(1), town_records(2), [*town_records(3)[:3], *town_records(2)[3:]]):
             index.read(rows)
         record = index.manifest.vectors["passage"].partitions
-        assert ((record.recall_at_10, record.taken_in) if record else None) == ((1.0, 3) if asked else None)
+        assert ((record.recall_at_10, record.changed) if record else None) == ((1.0, 3) if asked else None)
         assert ("title-keys_pairs.npy" in index.manifest.arrays) is (asked > 0)
         searches.clear()
         with open_index("i", root=index.root) as opened:
