@@ -291,11 +291,13 @@ def test_partitions_of_a_version_find_what_exact_search_finds(tmp_path: Path, mo
     found = {}
     for below, asked in ((101, 0), (100, 2 * len(SEEDED_BY_VECTORS) + 2)):  # bridge-masked searches twice
         index = RealIndex(tmp_path / str(below), strategies=SEEDED_BY_VECTORS, search={"exact_below": below})
-        # the second edition changes every row, and partitions are made again; of the third they take three rows in
-        for rows in (town_records(1), town_records(2), [*town_records(3)[:3], *town_records(2)[3:]]):
+        # the second edition changes every row, and partitions are made again; the third three, one goes, one comes
+        new = {"id": "q", "title": "Town 7 Old Town", "text": "The old town of Town 7 lies on the River 0, too."}
+        for rows in (town_records(1), town_records(2), [*town_records(3)[:3], *town_records(2)[4:], new]):
             index.read(rows)
         record = index.manifest.vectors["passage"].partitions
-        assert ((record.recall_at_10, record.changed) if record else None) == ((1.0, 3) if asked else None)
+        assert ((record.recall_at_10, record.changed) if record else None) == ((1.0, 4) if asked else None)
+        assert run_verify(index.settings, "i").ok
         assert ("title-keys_pairs.npy" in index.manifest.arrays) is (asked > 0)
         searches.clear()
         with open_index("i", root=index.root) as opened:
