@@ -252,7 +252,7 @@ class Stored(IndexReader, Protocol):
         ...
 
     def nearest_rows(self, kind: str, vector: NDArray[Any], count: int) -> NDArray[np.uint64]:
-        """The same by partitions: LanceDB's own ids of the rows, which take half the time, in descending order."""
+        """The same by partitions: LanceDB's own ids of the rows, which take half the time, nearest first."""
         ...
 
 

@@ -62,12 +62,6 @@ RECALL_EF = 64
 _BLOCK_ROWS = 1 << 13  # rows that the sample is compared with at once: cosines, their order and numbers take 50 MB
 
 
-def has_partitions(table: Any) -> bool:
-    """Whether an index of partitions covers every row."""
-    index = next((one for one in table.list_indices() if list(one.columns) == ["vector"]), None)
-    return index is not None and not index.num_unindexed_rows and "hnsw" not in (index.index_details or {})
-
-
 def has_hnsw(table: Any) -> bool:
     """Whether a graph of our making covers every row."""
     index = next((one for one in table.list_indices() if list(one.columns) == ["vector"]), None)
@@ -141,16 +135,11 @@ class LanceVectors:
         self._database = database
 
     def sync(
-        self,
-        table: str,
-        rows: VectorRows,
-        *,
-        has_graph: bool = False,
-        is_partitioned: bool = False,
+        self, table: str, rows: VectorRows, *, has_graph: bool = False, is_partitioned: bool = False
     ) -> SyncedTable:
         """Makes a table, new or not, hold exactly `rows`; writes only what differs.
 
-        A table with at least one row may have an HNSW graph for approximate search, or else partitions.
+        A table with at least one row may have an HNSW graph for approximate search, or a new one partitions.
         """
         with translated(self._database):
             connection, schema = _connect(self._database), _schema(rows.vectors.shape[1])
@@ -160,9 +149,9 @@ class LanceVectors:
             if held.schema.field("vector").type != schema.field("vector").type:  # an empty one in its stead
                 held = connection.create_table(table, schema=schema, mode="overwrite")
             changed, vanished = _write_differences(held, rows)
-            is_changed, is_partitioned = bool(changed or vanished), is_partitioned and not has_graph
-            if rows.ids and (is_changed or not _is_indexed(held)):
-                # Makes the index of ids from scratch, of compacted rows.
+            is_changed = bool(changed or vanished)
+            if rows.ids and not is_partitioned and (is_changed or not _is_indexed(held)):
+                # Makes the index of ids from scratch, of compacted rows; a table with partitions is never changed.
                 for index in held.list_indices():
                     held.drop_index(index.name)  # compaction would rewrite them, and take as long as making them again
                 _optimize(held, timedelta(days=7))
@@ -171,7 +160,7 @@ class LanceVectors:
             if has_graph and (is_changed or not has_hnsw(held)):
                 limits = {"num_partitions": 1, "m": HNSW_M, "ef_construction": HNSW_EF_CONSTRUCTION}
                 held.create_index("vector", config=IvfHnswFlat(distance_type="cosine", **limits), replace=True)
-            if is_partitioned and (is_changed or not has_partitions(held)):
+            if is_partitioned:
                 kind = IvfFlat if rows.vectors.shape[1] % 8 else IvfRq  # codes of whole bytes
                 held.create_index("vector", config=kind(distance_type="cosine"), replace=True)
             if held.count_rows() != len(rows.ids) or any(_differences(held, rows)):
