@@ -284,7 +284,7 @@ def _damage_of(index: IndexFolder, number: int) -> Iterator[str]:
 
 def _vectors_of(index: IndexFolder, folder: VersionFolder, kind: str, record: VectorRecord) -> Iterator[str]:
     try:
-        table = read_vectors(index, folder, record)
+        table = read_vectors(index, folder, kind)
     except errors.StoreError as error:
         yield f"vectors of kind '{kind}' cannot be read: {error}"
         return

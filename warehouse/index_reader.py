@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from polyhop.schemas.graph import Positions
-from polyhop.schemas.manifest import Manifest, VectorRecord
+from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.ports import Artefact
 from polyhop.schemas.records import Location, PassageOrigin
-from polyhop.warehouse.artefacts import PARTITIONS, ArrayFolder, open_array
+from polyhop.warehouse.artefacts import PARTITIONS, ArrayFolder
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.files.versions import hold_version, read_manifest
@@ -219,13 +219,14 @@ def open_vector_store(index: IndexFolder) -> "LanceVectors":
     return LanceVectors(index.vectors)
 
 
-def read_vectors(index: IndexFolder, folder: VersionFolder, record: VectorRecord) -> pa.Table:
-    """Ids and vectors of a version's rows, as far as LanceDB has them, and then those of `PARTITIONS`."""
+def read_vectors(index: IndexFolder, folder: VersionFolder, kind: str) -> pa.Table:
+    """Ids and vectors of a version's rows of a kind: those that LanceDB has, and then those of `PARTITIONS`."""
+    manifest = read_manifest(folder)
+    record, arrays = manifest.vectors[kind], ArrayFolder(folder.arrays, manifest.arrays)
     table = open_vector_store(index).open(record.table, record.table_version).read()
-    if record.partitions is None or not (folder.arrays / f"{PARTITIONS}_rows.npy").is_file():
+    if record.partitions is None or not arrays.has_array(PARTITIONS, "rows"):
         return table.select(["id", "vector"])
-    names = (f"{PARTITIONS}_{name}" for name in ("rows", "changed", "vectors"))
-    rows, changed, vectors = (open_array(folder.arrays, name) for name in names)
+    rows, changed, vectors = (arrays.array(PARTITIONS, name) for name in ("rows", "changed", "vectors"))
     held = table.filter(pc.is_in(table["_rowid"], pa.array(rows))).select(["id", "vector"])
     with connect(folder.tables, read_only=True) as connection:
         ids = connection.execute(statement("read", "passage_ids")).fetchnumpy()["passage_id"][changed]

@@ -442,8 +442,8 @@ def _sync_vectors(build: Build) -> tuple[dict[str, VectorRecord], dict[str, NDAr
         wanted, embedded, model = _vector_rows(build, kind)
         if not wanted.ids:
             continue
-        synced, of_search = _table_of(build, kind, wanted)
-        places |= of_search
+        synced = _table_of(build, kind, wanted)
+        places |= synced.places
         records[kind.name] = VectorRecord(
             table=synced.table,
             table_version=synced.version,
@@ -496,11 +496,11 @@ again. Chosen: a question is compared with every one of them, which takes 3 ms a
 """
 
 
-def _table_of(build: Build, kind: VectorKind, wanted: VectorRows) -> tuple[SyncedTable, dict[str, NDArray[Any]]]:
+def _table_of(build: Build, kind: VectorKind, wanted: VectorRows) -> SyncedTable:
     """The current version's table brought up to date; a new one if that is damaged, or its partitions are old.
 
     A table with partitions stays as it is until then: LanceDB takes more than twice as long to search one of which rows
-    were replaced. What it holds is said by the arrays of `PARTITIONS`, which are returned; there are none for others.
+    were replaced.
     """
     has_graph = f"ann:{kind.name}" in build.artefacts
     is_large = kind.name == "passage" and not has_graph and len(wanted.ids) >= build.settings.search.exact_below
@@ -510,14 +510,13 @@ def _table_of(build: Build, kind: VectorKind, wanted: VectorRows) -> tuple[Synce
     if kind.name not in build.distrusted and not store.find_damage(table):
         try:
             if not is_large:
-                return store.sync(table, wanted, has_graph=has_graph), {}
+                return store.sync(table, wanted, has_graph=has_graph)
             if before is not None and before.partitions is not None:
                 places = store.open(table, before.table_version).places_of(wanted)
                 changed = len(places["changed"])
                 if changed <= MOST_CHANGED * len(wanted.ids):
                     partitions = before.partitions.model_copy(update={"changed": changed})
-                    return SyncedTable(table, before.table_version, 0, 0, partitions=partitions), places
+                    return SyncedTable(table, before.table_version, 0, 0, partitions=partitions, places=places)
         except DamagedStoreError:
             pass  # a file that no list has yet; the new table needs none of the old ones
-    synced = store.rebuild(kind.table, wanted, has_graph=has_graph, is_partitioned=is_large)
-    return synced, store.open(synced.table, synced.version).places_of(wanted) if is_large else {}
+    return store.rebuild(kind.table, wanted, has_graph=has_graph, is_partitioned=is_large)

@@ -436,6 +436,6 @@ def _vector_table(index: IndexFolder, folder: VersionFolder, kind: str, record: 
     )
 
     def read(_: Wanted) -> pa.Table:
-        return read_vectors(index, folder, record)
+        return read_vectors(index, folder, kind)
 
     return LazyTable(described, read)

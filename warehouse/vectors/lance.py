@@ -168,7 +168,8 @@ class LanceVectors:
                 raise DamagedStoreError(self._database, index_of(self._database), reason)
             hnsw = _measured_hnsw(held, rows) if has_graph else None
             partitions = _measured_partitions(held, rows) if is_partitioned else None
-            return SyncedTable(table, held.version, changed, vanished, hnsw, partitions)
+            places = LanceTable(self._database, held).places_of(rows) if is_partitioned else {}
+            return SyncedTable(table, held.version, changed, vanished, hnsw, partitions, places)
 
     def rebuild(
         self, table: str, rows: VectorRows, *, has_graph: bool = False, is_partitioned: bool = False
@@ -178,7 +179,8 @@ class LanceVectors:
         The old one stays, whatever its state, as long as published versions pin it.
         """
         names = chain([table], (f"{table}-{number}" for number in count(2)))
-        name = next(name for name in names if not (self._database / f"{name}.lance").exists())
+        known = {file.split(".lance/")[0] for file in self._known()}
+        name = next(name for name in names if name not in known and not (self._database / f"{name}.lance").exists())
         return self.sync(name, rows, has_graph=has_graph, is_partitioned=is_partitioned)
 
     def open(self, table: str, version: int) -> "LanceTable":
