@@ -265,6 +265,7 @@ def measure_query(settings: Settings, task: Mapping[str, Any]) -> Result:
 
     variant = parse_variant(task["strategy"], {})
     records, _ = read_questions(Path(QUESTIONS_FILE))
+    os.sync()  # pages that are not written yet stay in memory, and writing them slows reading down
     for path in ROOT.rglob("*"):
         if path.is_file():
             with path.open("rb") as file:
