@@ -81,6 +81,7 @@ def read_hashes(path: Path) -> list[bytes]:
 
 
 Vectors = NDArray[np.float32]
+_BLOCK = 1 << 13  # rows of a matrix in memory at once: 12 MB; chosen
 _TELLING = {"query_prefix", "passage_prefix", "dimension", "max_tokens", "precision"}
 """Settings of an encoder that a version remembers: it is made again when they change (from the cache, if it can be)."""
 
@@ -183,25 +184,37 @@ class EmbedStage(Stage):
         with build.tables() as connection:
             connection.execute(statement("vectors", "fill_embeddings"), {**values, "things": [str(things)]})
         arrays = build.staging.arrays
-        with writing("vectors", arrays):
-            matrix = np.empty((len(hashes), encoder.dimension), np.float32)
+        with writing("vectors", arrays), (arrays / f"{self.arrays}_matrix.npy").open("wb") as file:
             np.save(arrays / f"{self.arrays}_hashes.npy", hashes)
-            # The matrix, filled from the parts, else from the version before.
-            is_filled = np.zeros(len(matrix), dtype=np.bool_)
-            for file in part_files(build.parts(self.name), "vectors"):
-                part = pq.read_table(file)
-                numbers = part.column("number").to_numpy()
-                matrix[numbers] = part.column("vector").combine_chunks().values.to_numpy().reshape(len(part), -1)
-                is_filled[numbers] = True
-            left, earlier = np.flatnonzero(~is_filled), self._earlier(build, matrix.shape[1])
-            rows = earlier.rows_of(hashes[left])
-            earlier.copy_to(matrix, left[rows >= 0], rows[rows >= 0])
-            gone = left[rows < 0]  # the version before was there when a run that was killed did without their parts
-            if len(gone):
-                things = pq.read_table(self._things(build), columns=["text"]).column(0)
-                matrix[gone] = self._encoder(build).encode(things.take(pa.array(gone)).to_pylist(), self._known_as)
-            np.save(arrays / f"{self.arrays}_matrix.npy", matrix)
+            shape = (len(hashes), encoder.dimension)
+            np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+            for block in self._blocks(build, hashes, encoder.dimension):
+                file.write(block.data)
         return {"vectors": len(hashes)}
+
+    def _blocks(self, build: Build, hashes: NDArray[np.uint8], dimension: int) -> Iterator[Vectors]:
+        """The matrix, some rows at a time, from the parts, else from the version before."""
+        parts = map(pq.read_table, part_files(build.parts(self.name), "vectors"))
+        part, earlier = next(parts, None), self._earlier(build, dimension)
+        for start in range(0, len(hashes), _BLOCK):
+            block = np.empty((min(_BLOCK, len(hashes) - start), dimension), np.float32)
+            is_left = np.ones(len(block), dtype=np.bool_)
+            while part is not None and part["number"][0].as_py() < start + len(block):  # numbers ascend over parts
+                places = part["number"].to_numpy() - start
+                inside = (places >= 0) & (places < len(block))
+                vectors = part["vector"].combine_chunks().values.to_numpy().reshape(len(part), dimension)
+                block[places[inside]], is_left[places[inside]] = vectors[inside], False
+                if places[-1] >= len(block):
+                    break  # the next block has more of it
+                part = next(parts, None)
+            left = np.flatnonzero(is_left)
+            rows = earlier.rows_of(hashes[start + left])
+            earlier.copy_to(block, left[rows >= 0], rows[rows >= 0])
+            gone = left[rows < 0]  # the version before was there when a run that was killed did without their parts
+            for things in _rows_at(self._things(build), start + gone, build.settings.batch_size):
+                texts, places = things["text"].to_pylist(), things["number"].to_numpy() - start
+                block[places] = self._encoder(build).encode(texts, self._known_as)
+            yield block
 
     def _encoder(self, build: Build) -> CachedEncoder:
         return open_encoder(build.settings, self.kind.space)
