@@ -45,7 +45,8 @@ class TableRecord(_Frozen):
 
 HNSW_M = 32  # neighbours of a vector in the HNSW graph; chosen, and the manifest states the recall that it gives
 HNSW_EF_CONSTRUCTION = 200  # candidates looked at when a vector is added; chosen likewise
-PROBES = 128  # partitions that a search reads, half of those of a million rows; chosen: the manifest states its recall
+PROBES = 128  # partitions that a search reads at least; chosen: the manifest states its recall
+ROWS_PER_PROBE = 8192  # of larger tables half is read, since LanceDB puts 4,096 rows into a partition
 NEAR = 200  # candidates of such a search, whose exact cosines a question computes; algorithms.md 2B.3
 
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from polyhop.schemas.graph import Positions
-from polyhop.schemas.manifest import Manifest
+from polyhop.schemas.manifest import PROBES, Manifest
 from polyhop.schemas.ports import Artefact
 from polyhop.schemas.records import Location, PassageOrigin
 from polyhop.warehouse.artefacts import PARTITIONS, ArrayFolder
@@ -188,7 +188,8 @@ class PublishedIndex(ArrayFolder):
 
     def nearest_rows(self, kind: str, vector: NDArray[np.float32], count: int) -> NDArray[np.uint64]:
         """The same by partitions: LanceDB's own ids of the rows."""
-        return self._vector_table(kind).nearest_rows(vector, count)
+        partitions = self.manifest.vectors[kind].partitions
+        return self._vector_table(kind).nearest_rows(vector, count, partitions.probes if partitions else PROBES)
 
     def _vector_table(self, kind: str) -> "LanceTable":
         if kind not in self._vector_tables:

@@ -19,7 +19,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import DamagedStoreError, StoreError
-from polyhop.schemas.manifest import HNSW_EF_CONSTRUCTION, HNSW_M, NEAR, PROBES, HnswRecord, PartitionsRecord
+from polyhop.schemas.manifest import (
+    HNSW_EF_CONSTRUCTION,
+    HNSW_M,
+    NEAR,
+    PROBES,
+    ROWS_PER_PROBE,
+    HnswRecord,
+    PartitionsRecord,
+)
 from polyhop.schemas.ports import SyncedTable, VectorRows
 from polyhop.warehouse.artefacts import forget_pages
 from polyhop.warehouse.files.disk import disk_sentence, file_checksum, write_whole
@@ -71,7 +79,7 @@ def has_hnsw(table: Any) -> bool:
     return (made.get("max_connections"), made.get("construction_ef")) == (HNSW_M, HNSW_EF_CONSTRUCTION)
 
 
-def recall_at_10(table: Any, rows: VectorRows, candidates: int) -> float:
+def recall_at_10(table: Any, rows: VectorRows, candidates: int, probes: int = PROBES) -> float:
     """The share of the exact nearest `RECALL_DEPTH` rows among so many candidates of a search, in two decimals.
 
     Over `SAMPLE` rows spread evenly over the table. Each sampled vector is moved half-way to its neighbour in the
@@ -95,7 +103,7 @@ def recall_at_10(table: Any, rows: VectorRows, candidates: int) -> float:
     found = 0
     for query, nearest in zip(queries, numbers.tolist(), strict=True):
         near = {rows.ids[number] for number in nearest}
-        found += len(near.intersection(search_nearest(table, query, max(depth, candidates), RECALL_EF)))
+        found += len(near.intersection(search_nearest(table, query, max(depth, candidates), RECALL_EF, probes)))
     return round(found / (depth * len(queries)), 2)
 
 
@@ -105,15 +113,18 @@ def _measured_hnsw(table: Any, rows: VectorRows) -> HnswRecord:
 
 
 def _measured_partitions(table: Any, rows: VectorRows) -> PartitionsRecord:
-    return PartitionsRecord(probes=PROBES, recall_at_10=recall_at_10(table, rows, NEAR))
+    probes = max(PROBES, len(rows.ids) // ROWS_PER_PROBE)
+    return PartitionsRecord(probes=probes, recall_at_10=recall_at_10(table, rows, NEAR, probes))
 
 
-def search_nearest(table: Any, vector: NDArray[np.float32], count: int, ef_search: int) -> list[str]:
+def search_nearest(
+    table: Any, vector: NDArray[np.float32], count: int, ef_search: int, probes: int = PROBES
+) -> list[str]:
     """Ids of about the `count` nearest rows, nearest first, by the table's graph or partitions; exact without either.
 
-    `ef_search` counts for a graph only, `PROBES` for partitions.
+    `ef_search` counts for a graph only, `probes` for partitions.
     """
-    query = table.search(vector).distance_type("cosine").ef(max(ef_search, count)).nprobes(PROBES).limit(count)
+    query = table.search(vector).distance_type("cosine").ef(max(ef_search, count)).nprobes(probes).limit(count)
     found: list[str] = query.select(["id", "_distance"]).to_arrow().column("id").to_pylist()
     return found
 
@@ -325,10 +336,10 @@ class LanceTable:
         with translated(self._database):
             return search_nearest(self._table, vector, count, ef_search)
 
-    def nearest_rows(self, vector: NDArray[np.float32], count: int) -> NDArray[np.uint64]:
+    def nearest_rows(self, vector: NDArray[np.float32], count: int, probes: int) -> NDArray[np.uint64]:
         """LanceDB's own ids of about the `count` nearest rows by partitions, nearest first: it looks up no text."""
         with translated(self._database):
-            query = self._table.search(vector).distance_type("cosine").nprobes(PROBES).limit(count)
+            query = self._table.search(vector).distance_type("cosine").nprobes(probes).limit(count)
             found = query.with_row_id(with_row_id=True).select(["_rowid", "_distance"]).to_arrow()
             ids: NDArray[np.uint64] = found.column("_rowid").to_numpy()
             return ids
