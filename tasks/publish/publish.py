@@ -263,6 +263,7 @@ _UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "memory_mb", "queue",
 def publish(build: Build, stages: Sequence[Stage]) -> Counts:
     """Publishes the staged version; returns its number, and how many records changed, by kind."""
     held, current = tables_of(stages), latest_manifest(build)
+    recipes = {stage.name: stage.recipe(build) for stage in stages}
     # the file of texts for nodes; a version that takes the current one's names that one's
     kept = current.graph_sources if current and build.source is None else ""
     graph_sources = place_of(build.graph_sources) if build.source is not None and build.graph_sources else kept
@@ -278,7 +279,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         check_invariants(connection, stages, [table for table in (*held, CHANGES) if table.name not in updates])
         _describe(connection, [*held, CHANGES])
         connection.execute("CHECKPOINT")
-        _save_title_keys(build, connection, {stage.name: stage.recipe(build) for stage in stages}.get("extract", ""))
+        _save_title_keys(build, connection, recipes.get("extract", ""))
     store = open_vector_store(build.folder)
     if kinds_in(build.artefacts) or build.folder.vectors.is_dir():
         store.begin_changes()
@@ -289,7 +290,6 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
     save_arrays(build.staging.arrays, PARTITIONS, places)
     arrays |= {path.name: file_checksum(path) for path in build.staging.arrays.glob(f"{PARTITIONS}_*")}
     history = {CHANGES.name: tables.pop(CHANGES.name)}
-    recipes = {stage.name: stage.recipe(build) for stage in stages}
     manifest = Manifest(
         index=build.index,
         version=number,
@@ -300,15 +300,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         corpus_hash=build.fingerprint(stages[0].name),
         settings=redacted_tree(build.settings.model_dump(mode="json", exclude=_UNFINGERPRINTED)),
         artefacts=tuple(sorted(build.artefacts)),
-        stages={
-            name: StageRecord(
-                fingerprint=build.fingerprint(name),
-                recipe=recipes[name],
-                outcome=dict(build.outcomes).get(name, ""),
-                counts=dict(counts),
-            )
-            for name, counts in build.counts.items()
-        },
+        stages={name: _stage_record(build, name, recipe=recipes[name]) for name in build.counts},
         counts=_counts(tables),
         tables=tables,
         history=history,
@@ -325,12 +317,17 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
     return {"version": number, **changes}
 
 
+def _stage_record(build: Build, name: str, recipe: str) -> StageRecord:
+    outcome, counts = dict(build.outcomes).get(name, ""), dict(build.counts[name])
+    return StageRecord(fingerprint=build.fingerprint(name), recipe=recipe, outcome=outcome, counts=counts)
+
+
 def _save_title_keys(build: Build, connection: duckdb.DuckDBPyConnection, recipe: str) -> None:
-    """Writes what a large version finds names by; a run that was killed may have left arrays of large versions.
+    """Writes what a large version finds names by; a run that was killed may have left the keys of other titles.
 
     They are those of the version before if it has the same titles and extraction, `recipe`, takes keys in the same way.
     """
-    for old in (file for prefix in (TITLE_KEYS, PARTITIONS) for file in build.staging.arrays.glob(f"{prefix}_*")):
+    for old in build.staging.arrays.glob(f"{TITLE_KEYS}_*"):
         old.unlink()
     if build.source_kind != "corpus" or len(connection.table("passages")) < build.settings.search.exact_below:
         return

@@ -162,7 +162,6 @@ def kinds_in(artefacts: Collection[str], prefix: str = "vectors") -> list[Vector
 
 
 HASH_BYTES = 32  # of a sha256
-_BLOCK = 8192  # Rows that are copied at a time: 12 MB.
 
 Hashes = NDArray[np.uint8]
 Rows = NDArray[np.int64]
@@ -198,10 +197,8 @@ class EarlierVectors:
     def copy_to(self, target: NDArray[np.float32], places: Rows, rows: Rows) -> None:
         """Writes these rows into `target` at `places`."""
         matrix = self._open_matrix()
-        for start in range(0, len(rows), _BLOCK):
-            part = slice(start, start + _BLOCK)
-            target[places[part]] = matrix[rows[part]]
-            forget_pages(matrix)
+        target[places] = matrix[rows]
+        forget_pages(matrix)
 
 
 def hashes_of(keys: Sequence[bytes]) -> Hashes:

@@ -324,8 +324,11 @@ class LanceTable:
 
     def read(self) -> pa.Table:
         """Ids and vectors of all rows, and LanceDB's own ids, `_rowid`."""
+        return self._all("id", "vector")
+
+    def _all(self, *columns: str) -> pa.Table:
         with translated(self._database):
-            query = self._table.search().select(["id", "vector", "_rowid"]).with_row_id(with_row_id=True)
+            query = self._table.search().select([*columns, "_rowid"]).with_row_id(with_row_id=True)
             return query.limit(None).to_arrow()
 
     def nearest(self, vector: NDArray[np.float32], count: int, ef_search: int) -> list[str]:
@@ -346,9 +349,7 @@ class LanceTable:
 
     def places_of(self, rows: VectorRows) -> dict[str, NDArray[Any]]:
         """What of `rows` the table holds: the arrays that `PARTITIONS` describes (warehouse/artefacts.py)."""
-        with translated(self._database):
-            query = self._table.search().select(["id", "content_hash", "_rowid"]).with_row_id(with_row_id=True)
-            stored = query.limit(None).to_arrow().combine_chunks().sort_by("_rowid")
+        stored = self._all("id", "content_hash").combine_chunks().sort_by("_rowid")
         numbers = pc.index_in(stored["id"], pa.array(rows.ids, pa.string()))
         is_same = pc.equal(stored["content_hash"], pa.array(rows.hashes, pa.string()).take(numbers))
         numbers = numbers.filter(is_same).to_numpy()
