@@ -9,8 +9,8 @@ from random import Random
 
 from machine import describe_machine
 
-from polyhop.tasks.resolution.candidates import Name, candidate_pairs, clusters_of
-from polyhop.tasks.resolution.resolve import Links, accept, resolve
+from polyhop.tasks.resolution.candidates import Name, candidate_pairs, clusters_of, words_of_names
+from polyhop.tasks.resolution.resolve import Links, accept, groups_of, in_order, resolve
 
 SIZES = "50000,100000,200000"
 TYPES = ("PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK")
@@ -44,13 +44,15 @@ def measure(count: int) -> str:
     """One row of the table."""
     names = synthetic_names(count)
     start = time.perf_counter()
-    found = candidate_pairs(names)
+    found = candidate_pairs(words_of_names(names))
     searched = time.perf_counter()
     clusters_of(len(names), found.pairs, MAX_CLUSTER)
     clustered = time.perf_counter()
     fresh = [Name(name.key, name.name, name.type, name.mention_count) for name in names]
     begun = time.perf_counter()
-    resolution = resolve(fresh, Links(), lambda every, pairs, _: accept(every, pairs), MAX_CLUSTER)
+    fresh = in_order(fresh, Links())
+    groups = groups_of(words_of_names(fresh))
+    resolution = resolve(fresh, Links(), groups, lambda every, pairs, _: accept(every, pairs))
     seconds = time.perf_counter() - begun
     return (
         f"| {count:,} | {found.comparisons:,} | {len(found.pairs):,} | {resolution.cluster_count:,} "

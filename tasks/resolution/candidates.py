@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from heapq import heapify, heappop, heappush
-from itertools import pairwise, permutations
+from itertools import chain, pairwise, permutations
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -66,107 +65,156 @@ def _tokens(form: str) -> frozenset[str]:
     return frozenset({word.strip(string.punctuation) for word in form.split()} - {""})
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """Pairs of names that may be one, and how many comparisons finding them took."""
+@dataclass(frozen=True, slots=True, eq=False)
+class NameWords:
+    """Names by number, as columns, and their distinct words in order of name and word.
 
-    pairs: list[Pair]
+    Of each name the folded form, the number of its type (-1: none), and whether that is a guess; of each word of a name
+    the name's number (`owners`) and the word's (`words`), that is its place in `vocabulary`; `held` is both in one
+    number, ascending.
+    """
+
+    forms: pa.Array
+    types: NDArray[np.int64]
+    is_guess: NDArray[np.bool_]
+    vocabulary: pa.Array
+    owners: NDArray[np.int64]
+    words: NDArray[np.int64]
+    held: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    def tokens(self, number: int) -> frozenset[str]:
+        """As `Name.tokens`."""
+        return _tokens(self.forms[number].as_py())
+
+
+def words_of(forms: pa.Array, types: pa.Array, is_guess: NDArray[np.bool_]) -> NameWords:
+    """Names of these forms and types, with the words of those that have a type: `Name.tokens`."""
+    type_numbers = np.asarray(types.dictionary_encode().indices.fill_null(-1), dtype=np.int64)
+    chosen = np.flatnonzero(type_numbers >= 0)
+    written = pc.split_pattern(forms.take(pa.array(chosen)), " ")
+    words_as_written = written.flatten().dictionary_encode()
+    # The number of each word without its punctuation, -1 for punctuation alone.
+    bare = pc.utf8_trim(words_as_written.dictionary, characters=string.punctuation)
+    vocabulary = pc.unique(bare.filter(pc.not_equal(bare, ""))).sort()
+    found = np.asarray(pc.index_in(bare, vocabulary).fill_null(-1), dtype=np.int64)[words_as_written.indices]
+    owners = np.repeat(chosen, written.value_lengths())
+    count = max(1, len(vocabulary))
+    held = _distinct(owners[found >= 0] * count + found[found >= 0])
+    return NameWords(forms, type_numbers, is_guess, vocabulary, *np.divmod(held, count), held)
+
+
+def words_of_names(names: Sequence[Name]) -> NameWords:
+    """The words of names."""
+    forms, types = pa.array([name.form for name in names], pa.string()), pa.array([n.type for n in names], pa.string())
+    return words_of(forms, types, np.array([name.is_guess for name in names], dtype=np.bool_))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """Pairs (a, b) of names that may be one, in rows, and how many comparisons finding them took."""
+
+    pairs: NDArray[np.int64]
     comparisons: int
 
 
 _COMPARED_AT_ONCE = 1 << 20  # pairs of names; chosen: some arrays of 8 MB
 
 
-def candidate_pairs(names: Sequence[Name]) -> Candidates:
-    """All pairs (a, b) of positions of names of one type where b has every word of a, one at least; in order.
+def all_pairs(
+    names: NameWords, changed: NDArray[np.bool_] | None = None, known: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Candidates among names, in order: of each name those of its own type first.
 
-    Names with equal words give both (a, b) and (b, a).
+    With `changed` the pairs of all other names are `known`.
+    """
+    parts = [candidate_pairs(names, changed).pairs, pairs_across_types(names, changed)]
+    pairs = np.concatenate(parts if known is None else [known, *parts])
+    a, b = pairs.T
+    return pairs[np.lexsort((b, names.types[a] != names.types[b], a))]
+
+
+def candidate_pairs(names: NameWords, changed: NDArray[np.bool_] | None = None) -> Candidates:
+    """All pairs (a, b) of names of one type where b has every word of a, one at least; in order.
+
+    Names with equal words give both (a, b) and (b, a). With `changed`, a flag per name: pairs of which one name is.
     Source: algorithms.md 1.4, steps 2 and 3.
     Cost: O(sum over names of the names that share their rarest word), without a loop over names.
     """
-    # Words of the names that have a type: those of `Name.tokens`.
-    chosen = [number for number, name in enumerate(names) if name.type is not None]
-    written = pc.split_pattern(pa.array([names[number].form for number in chosen], pa.string()), " ")
-    words_as_written = written.flatten().dictionary_encode()
-    # The number of each word without its punctuation, -1 for punctuation alone; and the words' count, at least 1.
-    bare = [word.strip(string.punctuation) for word in words_as_written.dictionary.to_pylist()]
-    number_of = {word: number for number, word in enumerate(sorted({*bare} - {""}))}
-    numbers_as_written = np.array([number_of.get(word, -1) for word in bare], dtype=np.int64)
-    found = numbers_as_written[words_as_written.indices]
-    count = max(1, len(number_of))
-    owner = np.repeat(np.array(chosen, dtype=np.int64), written.value_lengths())
-    held = _distinct(owner[found >= 0] * count + found[found >= 0])
-    owner, found = np.divmod(held, count)
-    number_of = {kind: number for number, kind in enumerate(sorted({name.type or "" for name in names}))}
-    types = np.array([number_of[name.type or ""] for name in names], dtype=np.int64)
-    words = _Words(held, owner, found, types[owner] * count + found, count)
-    if not len(words.names):
-        return Candidates([], 0)
-    _, place, uses = np.unique(words.typed, return_inverse=True, return_counts=True)
-    starts = np.flatnonzero(np.diff(words.names, prepend=-1))
-    by_rarity = np.lexsort((uses[place], words.names))
+    if not len(names.words):
+        return Candidates(np.empty((0, 2), dtype=np.int64), 0)
+    typed = names.types[names.owners] * len(names.vocabulary) + names.words
+    _, place, uses = np.unique(typed, return_inverse=True, return_counts=True)
+    starts = np.flatnonzero(np.diff(names.owners, prepend=-1))
+    by_rarity = np.lexsort((uses[place], names.owners))
     rarest = place[by_rarity[starts]]
-    numbers, sizes = words.names[starts], np.diff(starts, append=len(words.names))
-    # of every name all names that have its rarest word, itself among them
-    posted = words.names[np.argsort(place, kind="stable")]
-    firsts, counts = (np.cumsum(uses) - uses)[rarest], uses[rarest]
+    numbers, sizes = names.owners[starts], np.diff(starts, append=len(names.owners))
+    bits = np.bitwise_or.reduceat(np.uint64(1) << (names.words % 64).astype(np.uint64), starts)
     rank = np.zeros(len(names), dtype=np.int64)
     rank[numbers] = np.arange(len(numbers))
-    bits = np.bitwise_or.reduceat(np.uint64(1) << (words.words % 64).astype(np.uint64), starts)
-    parts = []
-    for some in np.array_split(np.arange(len(numbers)), 1 + counts.sum() // _COMPARED_AT_ONCE):
-        a = np.repeat(some, counts[some])
-        within = np.arange(len(a)) - np.repeat(np.cumsum(counts[some]) - counts[some], counts[some])
-        b = rank[posted[firsts[a] + within]]
-        # most that have not all words go here
-        is_left = (a != b) & (sizes[a] <= sizes[b]) & ((bits[a] & ~bits[b]) == 0)
-        a, b = a[is_left], b[is_left]
-        is_pair = _have_all(words, starts, sizes, a, b)
-        parts.append(np.column_stack((numbers[a[is_pair]], numbers[b[is_pair]])))
+    by_place = np.argsort(place, kind="stable")
+    is_changed = np.ones(len(names), dtype=np.bool_) if changed is None else changed
+    parts, comparisons = [], -int(is_changed[numbers].sum())
+    # Of every changed name all names that have its rarest word, itself among them; of every other one the changed ones.
+    for is_a, is_b in ((is_changed, np.ones_like(is_changed)), (~is_changed, is_changed)):
+        listed = by_place[is_b[names.owners[by_place]]]
+        posted, lengths = names.owners[listed], np.bincount(place[listed], minlength=len(uses))
+        firsts, counts = (np.cumsum(lengths) - lengths)[rarest], lengths[rarest]
+        chosen = np.flatnonzero(is_a[numbers])
+        comparisons += int(counts[chosen].sum())
+        for some in np.array_split(chosen, 1 + counts[chosen].sum() // _COMPARED_AT_ONCE):
+            a = np.repeat(some, counts[some])
+            within = np.arange(len(a)) - np.repeat(np.cumsum(counts[some]) - counts[some], counts[some])
+            b = rank[posted[firsts[a] + within]]
+            # most that have not all words go here
+            is_left = (a != b) & (sizes[a] <= sizes[b]) & ((bits[a] & ~bits[b]) == 0)
+            a, b = a[is_left], b[is_left]
+            is_pair = _have_all(names, starts, sizes, a, b)
+            parts.append(np.column_stack((numbers[a[is_pair]], numbers[b[is_pair]])))
     pairs = np.concatenate(parts)
-    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-    return Candidates(list(zip(*pairs.T.tolist(), strict=True)), int(counts.sum()) - len(numbers))
+    return Candidates(pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))], comparisons)
 
 
-def pairs_across_types(names: Sequence[Name]) -> list[Pair]:
-    """Pairs of names of two types, one of them a guess, that differ in `FORM_WORDS` at most.
+def pairs_across_types(names: NameWords, changed: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+    """Pairs of names of two types, one of them a guess, that differ in `FORM_WORDS` at most; `changed` as above.
 
     Other names of two types stay apart: `Emma` may be the heroine, and `Emma film` her film. A single word has too many
     bearers to be more than a company's short name (`Acme`, `Acme Ltd`; not `Jones`, `Mr Jones`).
     """
-    typed = [number for number, name in enumerate(names) if name.type is not None]
-    hashes = np.fromiter((hash(names[number].tokens - FORM_WORDS) for number in typed), np.int64, len(typed))
-    _, places, counts = np.unique(hashes, return_inverse=True, return_counts=True)
-    same: dict[frozenset[str], list[int]] = defaultdict(list)  # of few: a set for every name takes half a gigabyte
-    for place in np.flatnonzero(counts[places] > 1).tolist():
-        if core := names[typed[place]].tokens - FORM_WORDS:
-            same[core].append(typed[place])
-    return sorted(
+    # Hashes of the words without `FORM_WORDS`, 0 for none: a set for every name takes half a gigabyte of a million.
+    mixed = np.random.default_rng(0).integers(1, 1 << 62, len(names.vocabulary))
+    mixed[pc.is_in(names.vocabulary, pa.array(sorted(FORM_WORDS)))] = 0
+    hashes = np.zeros(len(names), dtype=np.int64)
+    starts = np.flatnonzero(np.diff(names.owners, prepend=-1))
+    if len(starts):
+        hashes[names.owners[starts]] = np.bitwise_xor.reduceat(mixed[names.words], starts)
+    some = np.flatnonzero(hashes)
+    some = some[np.argsort(hashes[some], kind="stable")]
+    is_first = np.diff(hashes[some], prepend=0) != 0
+    group = np.cumsum(is_first) - 1
+    is_mixed, is_wanted = (np.zeros(is_first.sum(), dtype=np.bool_) for _ in range(2))
+    is_mixed[group[names.types[some] != names.types[some[is_first]][group]]] = True
+    is_wanted[group if changed is None else group[changed[some]]] = True
+    same: dict[frozenset[str], list[int]] = defaultdict(list)
+    for number in np.sort(some[(is_mixed & is_wanted)[group]]).tolist():
+        same[names.tokens(number) - FORM_WORDS].append(number)
+    pairs = [
         (a, b)
-        for group in same.values()
-        for a, b in permutations(group, 2)
-        if names[a].type != names[b].type
-        and (names[a].is_guess or names[b].is_guess)
-        and names[a].tokens <= names[b].tokens
-        and (len(names[a].tokens) > 1 or names[b].tokens - names[a].tokens <= COMPANY_WORDS)
-    )
-
-
-class _Words(NamedTuple):
-    """Distinct words of names, in order of name and word: index of the name, number of the word, of type and word.
-
-    `held` is of the name and the word, ascending.
-    """
-
-    held: NDArray[np.int64]
-    names: NDArray[np.int64]
-    words: NDArray[np.int64]
-    typed: NDArray[np.int64]
-    width: int
+        for members in same.values()
+        for a, b in permutations(members, 2)
+        if names.types[a] != names.types[b]
+        and (names.is_guess[a] or names.is_guess[b])
+        and (changed is None or changed[a] or changed[b])
+        and names.tokens(a) <= names.tokens(b)
+        and (len(names.tokens(a)) > 1 or names.tokens(b) - names.tokens(a) <= COMPANY_WORDS)
+    ]
+    return np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
 
 
 def _have_all(
-    words: _Words, starts: NDArray[np.int64], sizes: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]
+    names: NameWords, starts: NDArray[np.int64], sizes: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """For names by rank: whether b has every word of a; both have one, so that a name of one word is done."""
     is_found: NDArray[np.bool_] = sizes[a] == 1
@@ -174,9 +222,9 @@ def _have_all(
     lengths = sizes[a[left]]
     pair = np.repeat(np.arange(len(left)), lengths)
     within = np.arange(len(pair)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    wanted = words.names[starts[b[left]]][pair] * words.width + words.words[starts[a[left]][pair] + within]
-    place = np.minimum(np.searchsorted(words.held, wanted), len(words.held) - 1)
-    missing = np.bincount(pair[words.held[place] != wanted], minlength=len(left))
+    wanted = names.owners[starts[b[left]]][pair] * len(names.vocabulary) + names.words[starts[a[left]][pair] + within]
+    place = np.minimum(np.searchsorted(names.held, wanted), len(names.held) - 1)
+    missing = np.bincount(pair[names.held[place] != wanted], minlength=len(left))
     is_found[left] = missing == 0
     return is_found
 
@@ -227,10 +275,13 @@ class DisjointSets:
             item = parent[item]
         return item
 
-    def union(self, a: int, b: int) -> None:
-        """Joins two sets."""
+    def union(self, a: int, b: int) -> int:
+        """Joins two sets; the smallest member of both."""
         first, second = self.find(a), self.find(b)
-        self._parent[max(first, second)] = min(first, second)
+        if first > second:
+            first, second = second, first
+        self._parent[second] = first
+        return first
 
     def groups(self, items: Iterable[int]) -> list[list[int]]:
         """The sets that hold `items`, of these only: members ascending, sets by their first member."""
@@ -248,7 +299,7 @@ class Clusters:
     left_out: list[int]
 
 
-def clusters_of(count: int, pairs: Iterable[tuple[int, int]], max_size: int) -> Clusters:
+def clusters_of(count: int, pairs: ArrayLike, max_size: int) -> Clusters:
     """Connected components of 0..count-1 with 2 to `max_size` members, in order of their first member.
 
     From a larger one the member with most candidates is left out, ties by number (smaller numbers are smaller names),
@@ -256,19 +307,19 @@ def clusters_of(count: int, pairs: Iterable[tuple[int, int]], max_size: int) -> 
     Source: algorithms.md 1.4, steps 4 and 5.
     Cost: O(edges log items).
     """
-    edges = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
-    too_large = [component for component in _components(count, edges) if len(component) > max_size]
-    # Neighbours of the members of these, ascending.
-    members = [member for component in too_large for member in component]
+    edges = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+    large = [component for component in _components(count, edges) if len(component) > max_size]
+    members = np.array(sorted(chain.from_iterable(large)), dtype=np.int64)
     is_member, is_left_out = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.bool_)
     is_member[members] = True
-    inside = edges[is_member[edges[:, 0]]]
-    ends, others = np.divmod(_distinct(np.concatenate((inside, inside[:, ::-1])) @ (count, 1)), max(1, count))
-    listed, bounds = others.tolist(), np.searchsorted(ends, np.arange(count + 1)).tolist()
-    neighbours = {member: listed[bounds[member] : bounds[member + 1]] for member in members}
-    left_out = sorted(member for component in too_large for member in _dropped(component, neighbours, max_size))
+    # Neighbours of the members of these, both numbered among the members, ascending.
+    inside = (np.cumsum(is_member) - 1)[edges[is_member[edges[:, 0]]]]
+    both = np.concatenate((inside, inside[:, ::-1])) @ np.array((len(members), 1))
+    ends, others = np.divmod(_distinct(both), max(1, len(members)))
+    listed, bounds = others.tolist(), np.searchsorted(ends, np.arange(len(members) + 1)).tolist()
+    left_out = members[sorted(_dropped([listed[start:end] for start, end in pairwise(bounds)], max_size))]
     is_left_out[left_out] = True
-    return Clusters(_components(count, edges[~is_left_out[edges].any(axis=1)]), left_out)
+    return Clusters(_components(count, edges[~is_left_out[edges].any(axis=1)]), left_out.tolist())
 
 
 def _components(count: int, edges: NDArray[np.int64]) -> list[list[int]]:
@@ -289,18 +340,35 @@ def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     return ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
 
 
-def _dropped(component: list[int], neighbours: Mapping[int, list[int]], max_size: int) -> set[int]:
-    """Members to leave out of a component that is too large.
+def _dropped(near: Sequence[Sequence[int]], max_size: int) -> list[int]:
+    """Members to leave out of components that are too large, each given with its neighbours.
 
-    Every piece is peeled by the same rule, and pieces do not touch: so the order in which the whole would be peeled to
-    nothing holds inside every piece, and a member is left out if its piece is still too large at its turn. Going
-    through that order backwards, pieces only grow.
+    Every piece is peeled by the same rule, and pieces do not touch: so the order in which the whole would be peeled
+    holds inside every piece, and a member is left out if its piece is still too large at its turn. Going through that
+    order backwards, pieces only grow.
     """
-    number_of = {member: number for number, member in enumerate(component)}
-    near, count = [[number_of[other] for other in neighbours[member]] for member in component], len(component)
-    # All members, each time the one with most neighbours that are still there, ties by number: one key holds both.
-    degree, gone = [len(others) for others in near], -1
-    heap = [(count - most) * count + number for number, most in enumerate(degree)]
+    order = _peeled(near)
+    sets, sizes, is_present = DisjointSets(len(near)), [1] * len(near), [False] * len(near)
+    dropped = []
+    for number in chain(set(range(len(near))).difference(order), reversed(order)):
+        is_present[number], root = True, number
+        for other in near[number]:
+            if is_present[other] and (another := sets.find(other)) != root:
+                size = sizes[root] + sizes[another]
+                root = sets.union(root, another)
+                sizes[root] = size
+        if sizes[root] > max_size:
+            dropped.append(number)
+    return dropped
+
+
+def _peeled(near: Sequence[Sequence[int]]) -> list[int]:
+    """Members in the order in which they go, until nothing is left but pairs, which are never too large.
+
+    Each time that is the one with most neighbours that are still there, ties by number.
+    """
+    count, degree, gone = len(near), [len(others) for others in near], -1
+    heap = [(count - most) * count + number for number, most in enumerate(degree) if most > 1]  # one key holds both
     heapify(heap)
     order = []
     while heap:
@@ -312,21 +380,9 @@ def _dropped(component: list[int], neighbours: Mapping[int, list[int]], max_size
         for other in near[number]:
             if degree[other] != gone:
                 degree[other] -= 1
-                heappush(heap, (count - degree[other]) * count + other)
-    sets, sizes = DisjointSets(count), [1] * count
-    is_present = [False] * count
-    dropped = set()
-    for number in reversed(order):
-        is_present[number], root = True, number
-        for other in near[number]:
-            if is_present[other] and (another := sets.find(other)) != root:
-                size = sizes[root] + sizes[another]
-                sets.union(root, another)
-                root = min(root, another)
-                sizes[root] = size
-        if sizes[root] > max_size:
-            dropped.add(component[number])
-    return dropped
+                if degree[other] > 1:
+                    heappush(heap, (count - degree[other]) * count + other)
+    return order
 
 
 MAX_DESCRIPTIONS = 5  # algorithms.md 1.4, step 6.

@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.graph import Decision
@@ -18,14 +21,15 @@ from polyhop.schemas.types import LOCATION, PERSON
 from polyhop.tasks.resolution.candidates import (
     COMPANY_WORDS,
     FORM_WORDS,
+    Clusters,
     DisjointSets,
     Judge,
     Name,
+    NameWords,
     Pair,
     Verdict,
-    candidate_pairs,
+    all_pairs,
     clusters_of,
-    pairs_across_types,
     quoted_name,
 )
 from polyhop.warehouse.tables.version_rows import NameRecords
@@ -157,13 +161,31 @@ class Resolution:
 MAX_CLUSTER = 40  # Names in one candidate cluster; larger ones are split. Source: algorithms.md 1.4.
 
 
-def resolve(names: Iterable[Name], links: Links, judge: Judge | None, max_cluster: int = MAX_CLUSTER) -> Resolution:
-    """Decides which names, with distinct keys, are one entity; without a judge only people's links do.
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """Which names are compared, by number: candidate pairs in rows, and clusters of at most `max_cluster` names."""
 
-    Source: algorithms.md 1.4.
-    Cost: near linear in names, see candidates.py.
-    """
-    # Also names that only link files know: questions may use them.
+    pairs: NDArray[np.int64]
+    clusters: Clusters
+    max_cluster: int = MAX_CLUSTER
+
+    def within(self, is_chosen: NDArray[np.bool_]) -> "Groups":
+        """Those of some names, of whole clusters, by their numbers among these."""
+        number = np.cumsum(is_chosen) - 1
+        clusters = [number[cluster].tolist() for cluster in self.clusters.clusters if is_chosen[cluster[0]]]
+        left_out = [int(number[member]) for member in self.clusters.left_out if is_chosen[member]]
+        pairs = number[self.pairs[is_chosen[self.pairs].all(axis=1)]]
+        return Groups(pairs, Clusters(clusters, left_out), self.max_cluster)
+
+
+def groups_of(words: NameWords, pairs: NDArray[np.int64] | None = None, max_cluster: int = MAX_CLUSTER) -> Groups:
+    """The groups of names by their words, of all their candidate pairs unless these are known."""
+    found = all_pairs(words) if pairs is None else pairs
+    return Groups(found, clusters_of(len(words), found, max_cluster), max_cluster)
+
+
+def in_order(names: Iterable[Name], links: Links) -> list[Name]:
+    """Names in the order that decisions are made in, also those that only link files know: questions may use them."""
     by_key = {name.key: name for name in names}
     for pair in (*links.must, *links.cannot):
         for written in (pair.a, pair.b):
@@ -171,18 +193,26 @@ def resolve(names: Iterable[Name], links: Links, judge: Judge | None, max_cluste
             known = by_key.get(key)
             if known is None or (not known.mention_count and written < known.name):
                 by_key[key] = Name(key, written, None, 0)
-    merging = _Merging(sorted(by_key.values(), key=lambda name: (name.form, name.key)), links)
+    return sorted(by_key.values(), key=lambda name: (name.form, name.key))
+
+
+def resolve(names: Sequence[Name], links: Links, groups: Groups | None, judge: Judge | None) -> Resolution:
+    """Decides which names, with distinct keys and in order, are one entity; without a judge only people's links do.
+
+    Source: algorithms.md 1.4.
+    Cost: near linear in names, see candidates.py.
+    """
+    merging = _Merging(names, links)
     cluster_count = failed = 0
     usage = Usage()
-    if judge is not None:
-        found = candidate_pairs(merging.names).pairs + pairs_across_types(merging.names)
-        grouped = clusters_of(len(merging.names), found, max_cluster)
-        merging.leave_out(grouped.left_out, max_cluster)
-        left_out = set(grouped.left_out)
-        inside = [(a, b) for a, b in found if a not in left_out and b not in left_out]
-        verdict = judge(merging.names, inside, grouped.clusters)
+    if groups is not None and judge is not None:
+        merging.leave_out(groups.clusters.left_out, groups.max_cluster)
+        is_left_out = np.zeros(len(names), dtype=np.bool_)
+        is_left_out[groups.clusters.left_out] = True
+        inside = groups.pairs[~is_left_out[groups.pairs].any(axis=1)]
+        verdict = judge(names, list(zip(*inside.T.tolist(), strict=True)), groups.clusters.clusters)
         merging.follow(verdict)
-        cluster_count, failed, usage = len(grouped.clusters), verdict.failed_clusters, verdict.usage
+        cluster_count, failed, usage = len(groups.clusters.clusters), verdict.failed_clusters, verdict.usage
     return Resolution(*merging.result(), cluster_count, failed, usage)
 
 

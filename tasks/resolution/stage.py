@@ -32,9 +32,28 @@ from polyhop.schemas.tables import (
 )
 from polyhop.schemas.text import content_hash, norm_simple, without_last_parenthesis
 from polyhop.tasks.raw_rows import RAW, RawRows, raw_rows, raw_rows_before, read_changed
-from polyhop.tasks.resolution.candidates import Judge, Name, Pair, Verdict, cluster_request, resolve_task, verdict_of
+from polyhop.tasks.resolution.candidates import (
+    Judge,
+    Name,
+    Pair,
+    Verdict,
+    cluster_request,
+    resolve_task,
+    verdict_of,
+    words_of_names,
+)
+from polyhop.tasks.resolution.kept import FILE, PREFIX, KeptNames, changed_names, name_table
 from polyhop.tasks.resolution.namesakes import Senses, insert_tuples, tell_apart, with_senses
-from polyhop.tasks.resolution.resolve import MAX_CLUSTER, Links, Resolution, accept, link_key, resolve
+from polyhop.tasks.resolution.resolve import (
+    MAX_CLUSTER,
+    Links,
+    Resolution,
+    accept,
+    groups_of,
+    in_order,
+    link_key,
+    resolve,
+)
 from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles
 from polyhop.warehouse.build import (
     Build,
@@ -45,6 +64,7 @@ from polyhop.warehouse.build import (
     replace_rows,
     write_part,
 )
+from polyhop.warehouse.files.disk import link_or_copy
 from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import attached, quoted
 from polyhop.warehouse.user_files import edits_hash, links_hash, read_edits, read_links
@@ -150,23 +170,6 @@ def _show_raw(connection: duckdb.DuckDBPyConnection, views: Mapping[str, RawRows
         connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS {rows.query}")
 
 
-def are_names_kept(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether every name has the spelling, the type and the number of mentions that it had.
-
-    Only names that changed passages mention, before or now, can have others. Rules decide by these alone.
-
-    Cost: O(mentions) to look through.
-    """
-    for moment, mentions in (("before", "named_before"), ("now", "named_now")):
-        _run(connection, "resolve_update", mentions)
-        _run(connection, "resolve", "names_of_keys", "types_of_keys")
-        names = statement("resolve", "names_to_resolve")
-        connection.execute(f"CREATE OR REPLACE TEMP TABLE names_{moment} AS {names}")
-    connection.execute("DROP TABLE resolved_mentions")
-    (changed,) = connection.execute(statement("resolve_update", "count_changed_names")).fetchone() or (1,)
-    return not changed
-
-
 _STATED = {
     "propositions": (PROPOSITIONS, PROPOSITION_PASSAGES, PROPOSITION_ENTITIES),
     "triples": (TRIPLES, TRIPLE_PASSAGES, TRIPLE_ENTITIES),
@@ -266,16 +269,9 @@ def _decide(build: Build, connection: duckdb.DuckDBPyConnection, senses: Senses)
     # Name and type of each key of all mentions, while nothing is decided.
     _run(connection, "resolve", "own_mentions")
     _view(connection, "resolved_mentions", "own_mentions")
-    _run(connection, "resolve", "names_of_keys", "types_of_keys")
     edits = read_edits(build.folder)
     resolution = with_senses(_resolved(build, connection, edits, senses), senses)
-    # Key map, written descriptions and decisions into their temporary tables.
-    moved = sorted(resolution.canonical_of.items())
-    own = [(key, key) for key in sorted(set(resolution.canonical_of.values()))]
-    insert_tuples(connection, "key_map", [*moved, *own])
-    insert_tuples(connection, "written_descriptions", sorted(resolution.descriptions.items()))
-    decided = [(d.key, d.kind, d.scope, d.canonical, d.is_ambiguous, d.reason) for d in resolution.decisions]
-    insert_tuples(connection, "decisions", decided)
+    _insert_decisions(connection, resolution)
     insert_tuples(connection, "edited_keys", edited_entities(edits, resolution.canonical_of))
     counts = dict(zip(_DECIDED, (resolution.cluster_count, resolution.failed_clusters), strict=True))
     if build.settings.resolution.method == "model":
@@ -284,17 +280,63 @@ def _decide(build: Build, connection: duckdb.DuckDBPyConnection, senses: Senses)
     return counts
 
 
+def _insert_decisions(connection: duckdb.DuckDBPyConnection, resolution: Resolution) -> None:
+    """Key map, written descriptions and decisions into their temporary tables."""
+    moved = sorted(resolution.canonical_of.items())
+    own = [(key, key) for key in sorted(set(resolution.canonical_of.values()))]
+    insert_tuples(connection, "key_map", [*moved, *own])
+    insert_tuples(connection, "written_descriptions", sorted(resolution.descriptions.items()))
+    decided = [(d.key, d.kind, d.scope, d.canonical, d.is_ambiguous, d.reason) for d in resolution.decisions]
+    insert_tuples(connection, "decisions", decided)
+
+
+@no_search_for_cycles()
+def _decide_again(build: Build, connection: duckdb.DuckDBPyConnection, kept: Path, before: Before) -> dict[str, int]:
+    """Decides about names in clusters that changed, and keeps what was decided about all others; counts of all."""
+    _run(connection, "resolve_update", "named_now")
+    named: dict[str, Name | None] = dict.fromkeys(key for (key,) in connection.execute("FROM named_keys").fetchall())
+    named |= {name.key: name for name in _names_of(connection)}
+    connection.execute("DROP TABLE resolved_mentions")
+    changed = changed_names(KeptNames.read(kept), named, MAX_CLUSTER)
+    keys = {"keys": changed.keys if changed else []}
+    connection.execute(statement("resolve_update", "keep_key_map"), keys)
+    connection.execute(statement("resolve_update", "keep_decisions"), keys)
+    counts = {name: before.counts[name] for name in _DECIDED}
+    if changed is None:
+        link_or_copy(kept, build.staging.arrays / FILE)
+        return counts
+    changed.kept.write(build.staging.arrays / FILE)
+    _insert_decisions(connection, resolve(changed.names, Links(), changed.groups, _judge(build, connection, {})))
+    return {**counts, "clusters": changed.cluster_count}
+
+
 def _resolved(
     build: Build, connection: duckdb.DuckDBPyConnection, edits: Sequence[EntityEdit], senses: Senses
 ) -> Resolution:
     """What is decided about all names, which nobody holds afterwards."""
-    connection.execute(statement("resolve", "names_to_resolve"))
-    rows = chain.from_iterable(iter(lambda: connection.fetchmany(_ROWS_AT_ONCE), []))
-    names = [Name(key, name, kind, count, is_guess=guess) for key, name, kind, count, guess in rows]
+    names = _names_of(connection)
     pairs = read_links(build.settings.resolution.links)
     links = Links(*(tuple(pair for pair in pairs if pair.are_same is same) for same in (True, False)))
     links = edited_links(links, edits, {name.key for name in names} if edits else ())
-    return resolve(names, links, _judge(build, connection, senses.families))
+    names, judge = in_order(names, links), _judge(build, connection, senses.families)
+    groups = groups_of(words_of_names(names), max_cluster=MAX_CLUSTER) if judge else None
+    if groups and _keeps_names(build):
+        KeptNames.of(name_table(names), groups).write(build.staging.arrays / FILE)
+    return resolve(names, links, groups, judge)
+
+
+def _names_of(connection: duckdb.DuckDBPyConnection) -> list[Name]:
+    """The names in `resolved_mentions`."""
+    _run(connection, "resolve", "names_of_keys", "types_of_keys")
+    connection.execute(statement("resolve", "names_to_resolve"))
+    rows = chain.from_iterable(iter(lambda: connection.fetchmany(_ROWS_AT_ONCE), []))
+    return [Name(key, name, kind, count, is_guess=guess) for key, name, kind, count, guess in rows]
+
+
+def _keeps_names(build: Build) -> bool:
+    """Whether decisions depend on nothing but names; what a model said, and who bears them, is part of no version."""
+    chosen = build.settings.resolution
+    return not (chosen.method == "model" or chosen.identity != "name" or chosen.links or read_edits(build.folder))
 
 
 def _judge(build: Build, connection: duckdb.DuckDBPyConnection, families: Mapping[str, frozenset[str]]) -> Judge | None:
@@ -329,6 +371,7 @@ class Resolve(Stage):
     writes = ("entities",)
     revision = 5  # raise it with every change of resolution's code that changes its tables (decision 0001)
     tables = (*FILLED, ALIASES)
+    arrays = PREFIX
     updated = FILLED
     reads_parts_of = ("extract",)
     invariants = statements("entity_invariants") | statements("text_invariants")
@@ -361,16 +404,13 @@ class Resolve(Stage):
         before = self._before(build)
         with build.tables() as connection, showing(connection, raw, before):
             _run(connection, "resolve", "key_map", "written_descriptions", "decisions", "edited_keys")
-            chosen = build.settings.resolution
-            has_links = chosen.links or read_edits(build.folder)
-            if before is not None and not has_links and are_names_kept(connection):
-                # Takes over what was decided about names: the key map, and every decision with its reason.
-                _run(connection, "resolve_update", "keep_key_map", "keep_decisions")
-                decided = {name: before.counts[name] for name in _DECIDED}
+            files = build.earlier_files(FILE) if _keeps_names(build) else []
+            if before is not None and files:
+                decided = _decide_again(build, connection, files[0], before)
             else:
                 # Puts raw rows under the keys of the bearers of shared names, if namesakes are told apart.
-                is_plain = chosen.identity == "name"
-                senses = Senses([], []) if is_plain else tell_apart(connection, chosen.identity)
+                identity = build.settings.resolution.identity
+                senses = Senses([], []) if identity == "name" else tell_apart(connection, identity)
                 decided = _decide(build, connection, senses)
             (fill_all if before is None else fill_changed)(build, connection)
             # The aliases: those that titles give, and those that were decided.

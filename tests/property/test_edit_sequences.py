@@ -149,6 +149,7 @@ def rankings(root: Path) -> list[list[str]]:
 @pytest.mark.parametrize("seed", range(SEQUENCES))
 def test_any_edits_end_like_a_fresh_build(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 3:  # rows of what changed join those of the version before, however much changed
+        monkeypatch.setattr("polyhop.tasks.resolution.stage.MAX_CLUSTER", 2)
         limits = ("tasks.resolution.stage._MOST_CHANGED", "tasks.extraction.stage.MOST_REPLACED")
         for limit in (*limits, "warehouse.build.MOST_APPENDED", "tasks.passages.records.MOST_FRESH"):
             monkeypatch.setattr(f"polyhop.{limit}", math.inf)

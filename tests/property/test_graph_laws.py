@@ -3,6 +3,7 @@
 import json
 import random
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -19,8 +20,9 @@ from polyhop.schemas.settings import Settings
 from polyhop.tasks.graph_source.stage import INGEST_GRAPH
 from polyhop.tasks.hubs.paths import Adjacency, PathsOfHub, find_paths_in_hub
 from polyhop.tasks.publish.publish import check_invariants
-from polyhop.tasks.resolution.candidates import Name, candidate_pairs, clusters_of
-from polyhop.tasks.resolution.resolve import Links, Resolution, accept, resolve
+from polyhop.tasks.resolution.candidates import Judge, Name, words_of_names
+from polyhop.tasks.resolution.kept import KeptNames, changed_names, name_table
+from polyhop.tasks.resolution.resolve import Links, Resolution, accept, groups_of, in_order, resolve
 from polyhop.tasks.stage import tables_of
 from polyhop.warehouse.build import Build, start_build
 
@@ -215,7 +217,8 @@ def test_a_limit_keeps_the_first_paths_and_all_candidates(case: Case, max_paths:
     assert limited.candidates == whole.candidates
 
 
-NAME_WORDS = st.sampled_from(["ada", "king", "louis", "xiii", "of", "france", "the", "acme", "corp", "film", "x", "y"])
+WORDS_OF_NAMES = ["ada", "king", "louis", "xiii", "of", "france", "the", "acme", "corp", "film", "x", "y"]
+NAME_WORDS = st.sampled_from(WORDS_OF_NAMES)
 NAME_TYPES = st.sampled_from(["PERSON", "ORGANIZATION", "LOCATION", None])
 NAMES = st.lists(
     st.tuples(st.lists(NAME_WORDS, min_size=1, max_size=4).map(" ".join), NAME_TYPES, st.integers(1, 3)),
@@ -225,26 +228,46 @@ NAMES = st.lists(
 
 
 NO_LINKS = Links()
+key_of = attrgetter("key")
+RULES: Judge = lambda names, pairs, _: accept(names, pairs)  # noqa: E731
 
 
 def decide(names: list[Name], links: Links = NO_LINKS, max_cluster: int = 40) -> Resolution:
-    return resolve(names, links, lambda every, pairs, _: accept(every, pairs), max_cluster)
+    names = in_order(names, links)
+    return resolve(names, links, groups_of(words_of_names(names), max_cluster=max_cluster), RULES)
 
 
-@given(names=NAMES, random=st.randoms(use_true_random=False), limit=st.integers(2, 6))
-def test_the_order_of_names_does_not_matter(names: list[Name], random: Random, limit: int) -> None:
-    shuffled = [replace(name) for name in names]
-    random.shuffle(shuffled)
-    assert decide(names, max_cluster=limit) == decide(shuffled, max_cluster=limit)
+def kept_names(names: list[Name], limit: int) -> KeptNames:
+    return KeptNames.of(name_table(names), groups_of(words_of_names(names), max_cluster=limit))
 
 
-@given(names=NAMES, limit=st.integers(2, 6))
-def test_clusters_are_never_larger_than_allowed(names: list[Name], limit: int) -> None:
-    grouped = clusters_of(len(names), candidate_pairs(names).pairs, limit)
-    assert all(2 <= len(cluster) <= limit for cluster in grouped.clusters)
-    members = [number for cluster in grouped.clusters for number in cluster]
-    assert len(members) == len(set(members))
-    assert not set(members) & set(grouped.left_out)
+@pytest.mark.parametrize("seed", range(300, 400))
+def test_after_a_change_few_names_are_decided_about_again_and_all_is_as_afresh(seed: int) -> None:
+    chance = Random(seed)
+    limit, words = chance.choice((2, 2, 3, 4)), chance.choice((WORDS_OF_NAMES, WORDS_OF_NAMES[:4]))
+    forms = {
+        " ".join(chance.choices(words, k=chance.choice((1, 2, 2, 3, 3, 4)))) for _ in range(chance.randrange(5, 30))
+    }
+    kinds = ("PERSON", "PERSON", "PERSON", "ORGANIZATION")
+    every = [Name(f, f, chance.choice(kinds), is_guess=chance.random() < 0.3) for f in sorted(forms)]
+    were, named = [name for name in every if chance.random() < 0.9], dict[str, Name | None]()
+    for name in every:
+        if name not in were or chance.random() < 0.1:
+            named[name.key] = chance.choice((None, replace(name, type="LOCATION"))) if name in were else name
+    are = in_order([*(n for n in were if n.key not in named), *(n for n in named.values() if n)], NO_LINKS)
+    before, now = (kept_names(in_order(names, NO_LINKS), limit) for names in (were, are))
+    changed = changed_names(before, named, limit)
+    old, new = decide(were, max_cluster=limit), decide(are, max_cluster=limit)
+    if changed is None:
+        assert (old, before.names) == (new, now.names)
+        return
+    again, keys = resolve(changed.names, NO_LINKS, changed.groups, RULES), set(changed.keys)
+    assert {k: v for k, v in old.canonical_of.items() if k not in keys} | again.canonical_of == new.canonical_of
+    assert sorted([*(d for d in old.decisions if d.key not in keys), *again.decisions], key=key_of) == new.decisions
+    assert changed.cluster_count == new.cluster_count
+    assert changed.kept.names.equals(now.names)
+    assert np.array_equal(changed.kept.pairs, now.pairs)
+    assert np.array_equal(changed.kept.clusters, now.clusters)
 
 
 @given(names=NAMES)

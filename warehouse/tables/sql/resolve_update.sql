@@ -51,19 +51,10 @@ WITH now AS (SELECT * FROM all_triples SEMI JOIN changed_passages USING (passage
 before AS (SELECT * FROM triples_before SEMI JOIN changed_passages USING (passage_id))
 (FROM now EXCEPT ALL FROM before) UNION ALL (FROM before EXCEPT ALL FROM now);
 
--- name: named_before
--- All mentions of these names in the version before.
-CREATE OR REPLACE TEMP TABLE resolved_mentions AS
-SELECT *, key AS own_key FROM mentions_before SEMI JOIN named_keys USING (key);
-
 -- name: named_now
--- All mentions of these names now.
+-- All mentions of names of which something else is said.
 CREATE OR REPLACE TEMP TABLE resolved_mentions AS
 SELECT *, key AS own_key FROM all_mentions SEMI JOIN named_keys USING (key);
-
--- name: count_changed_names
--- Names that came, went, or have another spelling, type or number of mentions.
-SELECT count(*) FROM ((FROM names_now EXCEPT FROM names_before) UNION ALL (FROM names_before EXCEPT FROM names_now));
 
 -- name: key_map_before
 -- Keys that were merged into another entity's.
@@ -95,18 +86,19 @@ UNION
 SELECT coalesce(b.canonical, k.key) FROM changed_keys AS k LEFT JOIN key_map_before AS b USING (key);
 
 -- name: keep_key_map
--- The same names are merged as before, each into the same entity.
+-- All other names are merged as before, each into the same entity.
 INSERT INTO key_map
-FROM key_map_before
+WITH kept AS (FROM key_map_before WHERE key NOT IN (SELECT unnest($keys::VARCHAR[])))
+FROM kept
 UNION
-SELECT canonical, canonical FROM key_map_before;
+SELECT canonical, canonical FROM kept;
 
 -- name: keep_decisions
--- The same decisions.
+-- The same decisions about all other names.
 INSERT INTO decisions
 SELECT a.alias_key, a.kind, a.scope, e.key, a.ambiguous, a.reason
 FROM published.aliases AS a LEFT JOIN published.entities AS e USING (entity_id)
-WHERE a.kind = 'er';
+WHERE a.kind = 'er' AND a.alias_key NOT IN (SELECT unnest($keys::VARCHAR[]));
 
 -- name: keyed_mentions_of_changes
 -- Mentions in changed passages and of touched entities; `key` is the entity's, `own_key` the name's.

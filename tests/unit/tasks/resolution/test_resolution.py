@@ -24,8 +24,9 @@ from polyhop.tasks.resolution.candidates import (
     pairs_across_types,
     valid_groups,
     verdict_of,
+    words_of_names,
 )
-from polyhop.tasks.resolution.resolve import Links, Resolution
+from polyhop.tasks.resolution.resolve import Links, Resolution, groups_of, in_order
 from polyhop.tasks.resolution.stage import EditedEntity, edited_entities, edited_links, title_aliases
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.version_rows import NameRecords
@@ -63,7 +64,7 @@ def test_golden_clusters_of_candidates_and_what_is_accepted_of_them(
     names: list[str], kind: str, groups: list[list[str]], comparisons: int, merged: dict[str, str]
 ) -> None:
     listed = [Name(name, name, kind) for name in sorted(names)]
-    found = candidate_pairs(listed)
+    found = candidate_pairs(words_of_names(listed))
     grouped = clusters_of(len(listed), found.pairs, 40)
     assert [[listed[number].name for number in cluster] for cluster in grouped.clusters] == groups
     assert (found.comparisons, grouped.left_out, merged_names(names, kind)) == (comparisons, [], merged)
@@ -84,12 +85,13 @@ def test_words_lose_punctuation_around_them_and_accents() -> None:
     ids=["without words or type", "of different types"],
 )
 def test_names_that_are_no_candidates(names: list[tuple[str, str | None]], pairs: list[tuple[int, int]]) -> None:
-    assert candidate_pairs([Name(name, name, kind) for name, kind in names]).pairs == pairs
+    found = candidate_pairs(words_of_names([Name(name, name, kind) for name, kind in names]))
+    assert found.pairs.tolist() == [list(pair) for pair in pairs]
 
 
 def test_names_of_two_types_with_the_same_words_are_candidates_both_ways_if_one_type_is_a_guess() -> None:
     names = [Name("liang ji", "liang ji", "PERSON"), Name("ji liang", "ji liang", "LOCATION", is_guess=True)]
-    assert pairs_across_types(names) == [(0, 1), (1, 0)]
+    assert pairs_across_types(words_of_names(names)).tolist() == [[0, 1], [1, 0]]
 
 
 def test_peeling_equals_the_rule_taken_literally() -> None:
@@ -297,7 +299,8 @@ def test_a_request_shows_at_most_five_short_descriptions_as_data() -> None:
 
 def said(reply: ChatOutcome[NameGroups]) -> Resolution:
     """What becomes of a model's only reply."""
-    return resolve.resolve(NAMES, Links(), lambda names, _, clusters: verdict_of(names, clusters, [reply]), 40)
+    groups = groups_of(words_of_names(NAMES))
+    return resolve.resolve(NAMES, Links(), groups, lambda names, _, clusters: verdict_of(names, clusters, [reply]))
 
 
 def test_a_model_chooses_name_and_description_and_its_failure_changes_nothing() -> None:
@@ -312,7 +315,8 @@ def test_a_model_chooses_name_and_description_and_its_failure_changes_nothing() 
 
 def by_rules(names: Sequence[Name], must: Sequence[NamePair] = (), cannot: Sequence[NamePair] = ()) -> Resolution:
     links = Links(tuple(must), tuple(cannot))
-    return resolve.resolve(names, links, lambda every, pairs, _: resolve.accept(every, pairs), 40)
+    names = in_order(names, links)
+    return resolve.resolve(names, links, groups_of(words_of_names(names)), lambda n, pairs, _: resolve.accept(n, pairs))
 
 
 def merged_names(names: Sequence[str], kind: str) -> dict[str, str]:
@@ -323,7 +327,7 @@ def merged_names(names: Sequence[str], kind: str) -> dict[str, str]:
 def test_refusals_say_why() -> None:
     """G-ER-1: louis xiii has two incomparable longer forms, marie is nobody's form."""
     names = [Name(name, name, "PERSON") for name in PERSONS]
-    verdict = resolve.accept(names, candidate_pairs(names).pairs)
+    verdict = resolve.accept(names, candidate_pairs(words_of_names(names)).pairs.tolist())
     louis, marie = map(PERSONS.index, ("louis xiii", "marie"))
     assert verdict.ambiguous == {louis}
     assert "'king louis xiii', 'louis xiii of france'" in verdict.refusals[louis]
