@@ -402,6 +402,7 @@ class Resolve(Stage):
         """Fills the tables from what was extracted; where little changed, with the rows of the version before."""
         raw = {name: raw_rows(build, name) for name in RAW}
         before = self._before(build)
+        (build.staging.arrays / FILE).unlink(missing_ok=True)  # may be the published file, under a second name
         with build.tables() as connection, showing(connection, raw, before):
             _run(connection, "resolve", "key_map", "written_descriptions", "decisions", "edited_keys")
             files = build.earlier_files(FILE) if _keeps_names(build) else []
