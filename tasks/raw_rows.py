@@ -39,11 +39,28 @@ class RawRows:
     @property
     def query(self) -> str:
         """A statement that reads the rows."""
-        written = f"SELECT w.* FROM read_parquet([{', '.join(map(literal, self.files))}]) AS w"
+        written, since, replaced = self._places
+        if not since:
+            return f"FROM {written}"
+        return f"SELECT w.* FROM {written} AS w ANTI JOIN {replaced} AS r USING (passage_id) UNION ALL FROM {since}"
+
+    def query_of(self, passages: str) -> str:
+        """A statement that reads the rows of the passages in a table."""
+        written, since, replaced = self._places
+        rows = "SELECT w.* FROM {} AS w SEMI JOIN {} AS p USING (passage_id)"
+        if not since:
+            return rows.format(written, passages)
+        others = f"(FROM {passages} ANTI JOIN {replaced} AS r USING (passage_id))"  # none, as a rule: reads no column
+        return f"{rows.format(written, others)} UNION ALL {rows.format(since, passages)}"
+
+    @property
+    def _places(self) -> tuple[str, str, str]:
+        """What reads the files, rows since and the ids of replaced passages; the latter are empty if there are none."""
+        written = f"read_parquet([{', '.join(map(literal, self.files))}])"
         if self.since is None or self.replaced is None or not pq.read_metadata(self.replaced).num_rows:
-            return written
-        replaced, since = (f"read_parquet({literal(str(path))})" for path in (self.replaced, self.since))
-        return f"{written} ANTI JOIN {replaced} AS r USING (passage_id) UNION ALL SELECT * FROM {since}"
+            return written, "", ""
+        since, replaced = (f"read_parquet({literal(str(path))})" for path in (self.since, self.replaced))
+        return written, since, replaced
 
 
 def raw_rows(build: Build, name: str) -> RawRows:

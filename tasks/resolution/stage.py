@@ -104,18 +104,6 @@ def edited_entities(edits: Iterable[EntityEdit], canonical_of: Mapping[str, str]
     return [found[key] for key in sorted(found)]
 
 
-_DIFFERENCES = (
-    "moved_passages",
-    "mentions_that_differ",
-    "relations_that_differ",
-    "propositions_that_differ",
-    "triples_that_differ",
-    "named_keys",
-    "key_map_before",
-)
-"""Statements that compare the raw rows of changed passages: most of them are as they were."""
-
-
 @dataclass(frozen=True, slots=True)
 class Before:
     """The version before: its tables, its raw rows, passages with other raw rows now (or gone), and its counts."""
@@ -133,21 +121,27 @@ def showing(connection: duckdb.DuckDBPyConnection, raw: Mapping[str, RawRows], b
     That is its tables as `published`, its raw rows as `mentions_before` and so on, which passages changed since, and
     keys of the names in these.
     """
-    _show_raw(connection, {f"all_{name}": rows for name, rows in raw.items()})
+    for name, rows in raw.items():
+        _show(connection, f"all_{name}", rows.query)
     if before is None:
         yield
         return
     with attached(connection, before.tables, "published"):
-        _show_raw(connection, {f"{name}_before": rows for name, rows in before.raw.items()})
+        _show(connection, "mentions_before", before.raw["mentions"].query)
         passages = {"passages": list(before.passages)}
         connection.execute(statement("resolve_update", "changed_passages"), passages)
-        _run(connection, "resolve_update", *_DIFFERENCES)
+        _run(connection, "resolve_update", "moved_passages")
+        for name, rows in raw.items():
+            _show(connection, "rows_now", rows.query_of("changed_passages"))
+            _show(connection, "rows_before", before.raw[name].query_of("changed_passages"))
+            differing = statement("resolve_update", "rows_that_differ")
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE differing_{name} AS {differing}")
+        _run(connection, "resolve_update", "named_keys", "key_map_before")
         yield
 
 
-def _show_raw(connection: duckdb.DuckDBPyConnection, views: Mapping[str, RawRows]) -> None:
-    for name, rows in views.items():
-        connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS {rows.query}")
+def _show(connection: duckdb.DuckDBPyConnection, view: str, query: str) -> None:
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS {query}")
 
 
 def are_names_kept(connection: duckdb.DuckDBPyConnection) -> bool:
@@ -180,7 +174,7 @@ FILLED = (ENTITIES, MENTIONS, RELATIONS, RELATION_SOURCES, *(table for tables in
 def fill_all(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
     """Fills the tables from all raw rows, once it is decided which names are which entity."""
     clear_tables(build, connection, FILLED)
-    _run(connection, "resolve", "keyed_mentions", "drop_deleted_mentions")
+    _run(connection, "resolve", "keyed_mentions", "drop_deleted_mentions", "phrases")
     _view(connection, "resolved_mentions", "keyed_mentions")
     _view(connection, "placed_mentions", "keyed_mentions")
     _describe(connection)
@@ -203,36 +197,32 @@ def fill_changed(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
 
     Cost: O(rows) to look through, O(rows of what changed) to derive and to write.
     """
-    connection.execute("DROP VIEW IF EXISTS resolved_mentions")
-    _run(connection, "resolve_update", "remapped_keys", "changed_keys", "touched_entities")
-    _run(connection, "resolve_update", "keyed_mentions_of_changes")
+    _run(connection, "resolve_update", "remapped_keys", "changed_keys", "touched_entities", "leading_keys")
+    _run(connection, "resolve_update", "keyed_mentions_of_changes", "phrases_of_changes")
     _run(connection, "resolve", "drop_deleted_mentions")
-    _run(connection, "resolve_update", "resolved_mentions")
+    _view(connection, "resolved_mentions", "keyed_mentions")
     _describe(connection)
-    _replace(build, connection, ENTITIES, "entities", "key IN (FROM touched_entities)")
+    _replace(build, connection, ENTITIES, "entities", "entity_id IN (SELECT entity_id FROM touched_entities)")
     _run(connection, "resolve_update", "moved_keys", "moved_entities", "placed_mentions")
-    outdated = "unit_id IN (FROM changed_passages) OR entity_id IN (SELECT entity_id FROM moved_entities)"
-    _replace(build, connection, MENTIONS, "mentions", outdated)
-    _run(connection, "resolve_update", "relations_of_changes")
-    _run(connection, "resolve", "raw_relations")
-    _run(connection, "resolve_update", "relations_not_stated", "touched_relations", "relations_beside")
+    touched, moved = (f"entity_id IN (SELECT entity_id FROM {name}_entities)" for name in ("touched", "moved"))
+    _replace(build, connection, MENTIONS, "mentions", f"unit_id IN (FROM changed_passages) AND {touched} OR {moved}")
+    _run(connection, "resolve_update", "relations_of_changes", "touched_relations", "relations_beside")
     _run(connection, "resolve", "raw_relations")
     _run(connection, "resolve_update", "drop_other_relations")
     for table in (RELATIONS, RELATION_SOURCES):
         _replace(build, connection, table, table.name, "relation_id IN (FROM touched_relations)")
-    for name, tables in _STATED.items():
-        texts, passages, entities = tables
+    for name, (texts, passages, entities) in _STATED.items():
         _view(connection, "stated_now", f"all_{name}")
         _view(connection, "differing", f"differing_{name}")
-        _run(connection, "resolve_update", "touched_texts", "stated", "touched_names", "naming")
+        _run(connection, "resolve_update", "touched_texts", "touched_names", "naming", "stated")
         _replace(build, connection, texts, "distinct_propositions", "proposition_id IN (FROM touched_texts)")
         _replace(build, connection, passages, "passages_of_propositions", "proposition_id IN (FROM touched_texts)")
         _replace(build, connection, entities, "entities_of_propositions", "proposition_id IN (FROM touched_names)")
 
 
 def _describe(connection: duckdb.DuckDBPyConnection) -> None:
-    """Name, type, description and counts of the entities that are derived, and which of them occur in propositions."""
-    _run(connection, "resolve", "names_of_keys", "types_of_keys", "descriptions_of_keys", "phrases", "counts_of_keys")
+    """Name, type, description and counts of the entities that are derived."""
+    _run(connection, "resolve", "names_of_keys", "types_of_keys", "descriptions_of_keys", "counts_of_keys")
     _run(connection, "resolve", "rename_keys", "drop_retyped_keys", "retype_keys")
 
 
