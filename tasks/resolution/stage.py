@@ -214,7 +214,10 @@ def fill_changed(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
     for name, (texts, passages, entities) in _STATED.items():
         _view(connection, "stated_now", f"all_{name}")
         _view(connection, "differing", f"differing_{name}")
-        _run(connection, "resolve_update", "touched_texts", "touched_names", "naming", "stated")
+        _view(connection, "passages_before", passages.name)
+        _run(connection, "resolve_update", "touched_texts", "touched_names", "passages_beside")
+        _show(connection, "stated_beside", raw_rows(build, name).query_of("passages_beside"))
+        _run(connection, "resolve_update", "naming", "stated")
         _replace(build, connection, texts, "distinct_propositions", "proposition_id IN (FROM touched_texts)")
         _replace(build, connection, passages, "passages_of_propositions", "proposition_id IN (FROM touched_texts)")
         _replace(build, connection, entities, "entities_of_propositions", "proposition_id IN (FROM touched_names)")

@@ -19,10 +19,8 @@ WHERE p.document_id <> b.document_id;
 
 -- name: rows_that_differ
 -- Raw rows of one kind that changed passages have now and had not before, or the other way round, and all of moved ones.
-WITH now AS (FROM rows_now), before AS (FROM rows_before)
-(FROM now EXCEPT ALL FROM before) UNION ALL (FROM before EXCEPT ALL FROM now)
-UNION ALL
-FROM now SEMI JOIN moved_passages USING (passage_id);
+SELECT * EXCLUDE (way) FROM (SELECT *, 1 AS way FROM rows_now UNION ALL SELECT *, -1 FROM rows_before)
+GROUP BY ALL HAVING sum(way) <> 0 OR passage_id IN (FROM moved_passages);
 
 -- name: named_keys
 -- Keys of names of which something else is said.
@@ -210,9 +208,16 @@ FROM touched_texts
 UNION
 SELECT proposition_id FROM (SELECT proposition_id, unnest(keys) AS key FROM stated_now) SEMI JOIN moved_keys USING (key);
 
+-- name: passages_beside
+-- The passages that may say these: changed ones, and those that said them.
+CREATE OR REPLACE TEMP TABLE passages_beside AS
+FROM changed_passages
+UNION
+SELECT passage_id FROM passages_before SEMI JOIN touched_names USING (proposition_id);
+
 -- name: naming
 -- All that is said of those.
-CREATE OR REPLACE TEMP TABLE naming AS FROM stated_now SEMI JOIN touched_names USING (proposition_id);
+CREATE OR REPLACE TEMP TABLE naming AS FROM stated_beside SEMI JOIN touched_names USING (proposition_id);
 
 -- name: stated
 -- What is said of those whose texts are touched.
