@@ -36,31 +36,17 @@ class RawRows:
     since: Path | None = None
     replaced: Path | None = None
 
-    @property
-    def query(self) -> str:
-        """A statement that reads the rows."""
-        written, since, replaced = self._places
-        if not since:
-            return f"FROM {written}"
-        return f"SELECT w.* FROM {written} AS w ANTI JOIN {replaced} AS r USING (passage_id) UNION ALL FROM {since}"
-
-    def query_of(self, passages: str) -> str:
-        """A statement that reads the rows of the passages in a table."""
-        written, since, replaced = self._places
-        rows = "SELECT w.* FROM {} AS w SEMI JOIN {} AS p USING (passage_id)"
-        if not since:
-            return rows.format(written, passages)
-        others = f"(FROM {passages} ANTI JOIN {replaced} AS r USING (passage_id))"  # none, as a rule: reads no column
-        return f"{rows.format(written, others)} UNION ALL {rows.format(since, passages)}"
-
-    @property
-    def _places(self) -> tuple[str, str, str]:
-        """What reads the files, rows since and the ids of replaced passages; the latter are empty if there are none."""
-        written = f"read_parquet([{', '.join(map(literal, self.files))}])"
+    def query(self, passages: str = "") -> str:
+        """A statement that reads the rows, or those of the passages in a table."""
+        written = f"SELECT w.* FROM read_parquet([{', '.join(map(literal, self.files))}]) AS w"
+        among = f"SEMI JOIN {passages} AS p USING (passage_id)" if passages else ""
         if self.since is None or self.replaced is None or not pq.read_metadata(self.replaced).num_rows:
-            return written, "", ""
-        since, replaced = (f"read_parquet({literal(str(path))})" for path in (self.since, self.replaced))
-        return written, since, replaced
+            return f"{written} {among}"
+        replaced, since = (f"read_parquet({literal(str(path))})" for path in (self.replaced, self.since))
+        others = f"ANTI JOIN {replaced} AS r USING (passage_id)"
+        if passages:  # most, or all, are replaced ones: what remains of them tells which rows to read
+            others = f"SEMI JOIN (FROM {passages} {others}) AS p USING (passage_id)"
+        return f"{written} {others} UNION ALL SELECT w.* FROM {since} AS w {among}"
 
 
 def raw_rows(build: Build, name: str) -> RawRows:

@@ -405,7 +405,7 @@ class UpdatedTable(BaseModel):
 
 
 def insert_sorted(connection: duckdb.DuckDBPyConnection, table: Table, rows: str) -> None:
-    """Fills an empty table, in the order of its key."""
+    """Adds rows to a table, in the order of its key."""
     key = ", ".join(str(table.column_names.index(column) + 1) for column in table.key)
     connection.execute(f"INSERT INTO {quoted(table.name)} ({_stored(table)}) {_bare(rows)} ORDER BY {key}")
 
@@ -436,7 +436,8 @@ def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Tab
     # What comes has the columns of the table; what goes, also its place there.
     connection.execute(create_statement(replace(table, name="new_rows")).replace("TABLE", "TEMP TABLE", 1))
     connection.execute(f"INSERT INTO new_rows ({stored}) {_bare(rows)}")
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE old_rows AS SELECT rowid AS place, * FROM {name} WHERE {outdated}")
+    old_rows = f"SELECT rowid AS place, * FROM {name} WHERE {outdated}"
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE old_rows AS {old_rows}")
     others = f"SELECT count(*) FROM {name} SEMI JOIN (FROM new_rows WHERE ({outdated}) IS NOT TRUE) USING ({key})"
     twice = f"SELECT count(*) - count(DISTINCT ({key})) FROM new_rows"
     (surplus,) = connection.execute(f"SELECT ({others}) + ({twice})").fetchone() or (0,)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
-import pyarrow as pa
 
 from polyhop.schemas.chat import ChatModel, Role
 from polyhop.schemas.names import title_keys
@@ -41,12 +40,10 @@ from polyhop.warehouse.build import (
     are_as_before,
     clear_tables,
     insert_sorted,
-    part_files,
     replace_rows,
-    write_part,
 )
 from polyhop.warehouse.statements import statement, statements
-from polyhop.warehouse.tables.connection import attached, quoted
+from polyhop.warehouse.tables.connection import attached
 from polyhop.warehouse.user_files import edits_hash, links_hash, read_edits, read_links
 
 # Source: algorithms.md 2.7 (EL).
@@ -118,30 +115,26 @@ class Before:
 def showing(connection: duckdb.DuckDBPyConnection, raw: Mapping[str, RawRows], before: Before | None) -> Iterator[None]:
     """For the block: raw rows as `all_mentions` and so on, and what is known of the version before.
 
-    That is its tables as `published`, its raw rows as `mentions_before` and so on, which passages changed since, and
-    keys of the names in these.
+    That is its tables as `published`, its raw mentions as `mentions_before`, which passages changed since, which of
+    their raw rows differ as `differing_mentions` and so on, and keys of the names in these.
     """
     for name, rows in raw.items():
-        _show(connection, f"all_{name}", rows.query)
+        _view(connection, f"all_{name}", f"({rows.query()})")
     if before is None:
         yield
         return
     with attached(connection, before.tables, "published"):
-        _show(connection, "mentions_before", before.raw["mentions"].query)
+        _view(connection, "mentions_before", f"({before.raw['mentions'].query()})")
         passages = {"passages": list(before.passages)}
         connection.execute(statement("resolve_update", "changed_passages"), passages)
         _run(connection, "resolve_update", "moved_passages")
         for name, rows in raw.items():
-            _show(connection, "rows_now", rows.query_of("changed_passages"))
-            _show(connection, "rows_before", before.raw[name].query_of("changed_passages"))
+            _view(connection, "rows_now", f"({rows.query('changed_passages')})")
+            _view(connection, "rows_before", f"({before.raw[name].query('changed_passages')})")
             differing = statement("resolve_update", "rows_that_differ")
             connection.execute(f"CREATE OR REPLACE TEMP TABLE differing_{name} AS {differing}")
         _run(connection, "resolve_update", "named_keys", "key_map_before")
         yield
-
-
-def _show(connection: duckdb.DuckDBPyConnection, view: str, query: str) -> None:
-    connection.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS {query}")
 
 
 def are_names_kept(connection: duckdb.DuckDBPyConnection) -> bool:
@@ -167,8 +160,11 @@ _STATED = {
 }
 """Raw rows and the tables that they fill: texts, passages, entities."""
 
-FILLED = (ENTITIES, MENTIONS, RELATIONS, RELATION_SOURCES, *(table for tables in _STATED.values() for table in tables))
-"""Tables that an update takes from the version before, but for what changed."""
+FILLED = (
+    *(ENTITIES, MENTIONS, RELATIONS, RELATION_SOURCES, ALIASES),
+    *(table for tables in _STATED.values() for table in tables),
+)
+"""The tables, which an update takes from the version before, but for what changed."""
 
 
 def fill_all(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
@@ -190,6 +186,9 @@ def fill_all(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
         _insert_rows(connection, texts, "distinct_propositions")
         _insert_rows(connection, passages, "passages_of_propositions")
         _insert_rows(connection, entities, "entities_of_propositions")
+    _read_titles(connection)
+    _insert_rows(connection, ALIASES, "aliases_of_titles")
+    _insert_rows(connection, ALIASES, "decided_aliases")
 
 
 def fill_changed(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
@@ -216,11 +215,23 @@ def fill_changed(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
         _view(connection, "differing", f"differing_{name}")
         _view(connection, "passages_before", passages.name)
         _run(connection, "resolve_update", "touched_texts", "touched_names", "passages_beside")
-        _show(connection, "stated_beside", raw_rows(build, name).query_of("passages_beside"))
+        _view(connection, "stated_beside", f"({raw_rows(build, name).query('passages_beside')})")
         _run(connection, "resolve_update", "naming", "stated")
         _replace(build, connection, texts, "distinct_propositions", "proposition_id IN (FROM touched_texts)")
         _replace(build, connection, passages, "passages_of_propositions", "proposition_id IN (FROM touched_texts)")
         _replace(build, connection, entities, "entities_of_propositions", "proposition_id IN (FROM touched_names)")
+    kept = statement("resolve_update", "are_title_aliases_kept")
+    if not (connection.execute(kept).fetchone() or (False,))[0]:
+        _read_titles(connection)
+        _replace(build, connection, ALIASES, "aliases_of_titles", "kind = 'title'")
+    _replace(build, connection, ALIASES, "decided_aliases", "kind <> 'title'")
+
+
+def _read_titles(connection: duckdb.DuckDBPyConnection) -> None:
+    """Lists the aliases that titles may give."""
+    _run(connection, "resolve", "title_aliases")
+    titles = connection.execute(statement("ingest", "titles")).fetchall()
+    insert_tuples(connection, "title_aliases", title_aliases(row[0] for row in titles))
 
 
 def _describe(connection: duckdb.DuckDBPyConnection) -> None:
@@ -235,7 +246,7 @@ def _run(connection: duckdb.DuckDBPyConnection, file: str, *names: str) -> None:
 
 
 def _view(connection: duckdb.DuckDBPyConnection, name: str, source: str) -> None:
-    connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS FROM {quoted(source)}")
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS FROM {source}")
 
 
 def _insert_rows(connection: duckdb.DuckDBPyConnection, table: Table, rows: str) -> None:
@@ -321,8 +332,7 @@ class Resolve(Stage):
     reads = ("extraction", "passages")
     writes = ("entities",)
     revision = 5  # raise it with every change of resolution's code that changes its tables (decision 0001)
-    tables = (*FILLED, ALIASES)
-    updated = FILLED
+    tables = updated = FILLED
     reads_parts_of = ("extract",)
     invariants = statements("entity_invariants") | statements("text_invariants")
     sources = ("corpus",)
@@ -366,21 +376,6 @@ class Resolve(Stage):
                 senses = Senses([], []) if is_plain else tell_apart(connection, chosen.identity)
                 decided = _decide(build, connection, senses)
             (fill_all if before is None else fill_changed)(build, connection)
-            # The aliases: those that titles give, and those that were decided.
-            clear_tables(build, connection, [ALIASES])
-            kept = statement("resolve_update", "are_title_aliases_kept")
-            if before is not None and (connection.execute(kept).fetchone() or (False,))[0]:
-                _run(connection, "resolve_update", "keep_title_aliases")
-            else:
-                titles = connection.execute(statement("ingest", "titles")).fetchall()
-                pairs = title_aliases(row[0] for row in titles)
-                columns = [alias for alias, _ in pairs], [key for _, key in pairs]
-                schema = pa.schema([("alias_key", pa.string()), ("canonical", pa.string())])
-                folder = build.parts("resolve")
-                write_part(folder, 0, {"title_aliases": pa.table(list(columns), schema=schema)})
-                aliases = {"title_aliases": part_files(folder, "title_aliases")}
-                connection.execute(statement("resolve", "fill_title_aliases"), aliases)
-            _run(connection, "resolve", "fill_decided_aliases")
             row = connection.execute(statement("resolve", "count_entities")).fetchone() or (0,) * len(_COUNTED)
         return dict(zip(_COUNTED, row, strict=True)) | decided
 

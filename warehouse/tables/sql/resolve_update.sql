@@ -147,10 +147,6 @@ SELECT NOT EXISTS (
     WHERE p.title IS DISTINCT FROM b.title
 ) AND NOT EXISTS (SELECT 1 FROM all_mentions WHERE is_title AND key IN (FROM moved_keys));
 
--- name: keep_title_aliases
--- The same keys of titles.
-INSERT INTO aliases SELECT * FROM published.aliases WHERE kind = 'title' ORDER BY alias_key;
-
 -- name: relations_of_changes
 -- What changed passages state that they did not, or stated and do not, and what is stated anywhere of moved names.
 CREATE OR REPLACE TEMP TABLE stated_relations AS
