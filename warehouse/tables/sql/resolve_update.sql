@@ -141,11 +141,13 @@ WHERE passage_id IN (FROM changed_passages) OR key IN (SELECT key FROM moved_ent
 
 -- name: are_title_aliases_kept
 -- Whether changed passages have the titles that they had, and no title leads to another entity: rules mention every title.
+-- Mentions of what people deleted are not looked at.
 SELECT NOT EXISTS (
     SELECT 1 FROM changed_passages AS c
     LEFT JOIN passages AS p USING (passage_id) LEFT JOIN published.passages AS b USING (passage_id)
     WHERE p.title IS DISTINCT FROM b.title
-) AND NOT EXISTS (SELECT 1 FROM all_mentions WHERE is_title AND key IN (FROM moved_keys));
+) AND NOT EXISTS (SELECT 1 FROM keyed_mentions WHERE is_title AND own_key IN (FROM moved_keys))
+AND NOT EXISTS (SELECT 1 FROM edited_keys WHERE is_deleted);
 
 -- name: relations_of_changes
 -- What changed passages state that they did not, or stated and do not, and what is stated anywhere of moved names.
