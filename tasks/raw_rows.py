@@ -13,6 +13,7 @@ from polyhop.warehouse.tables.connection import literal
 
 PREFIX = "extraction"
 RAW = ("mentions", "relations", "propositions", "triples")
+"""Kinds of rows. What the others of a passage name, it mentions: whose names changed is found by mentions alone."""
 EXTRACTED_FILE = f"{PREFIX}_passages.parquet"  # of the passages that the rows in the other files were extracted from
 RAW_FILES = tuple(f"{PREFIX}_{name}.parquet" for name in RAW)
 SINCE_FILES = tuple(f"{PREFIX}_{name}-since.parquet" for name in RAW)

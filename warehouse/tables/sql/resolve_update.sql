@@ -139,22 +139,25 @@ CREATE OR REPLACE TEMP TABLE placed_mentions AS
 FROM keyed_mentions
 WHERE passage_id IN (FROM changed_passages) OR key IN (SELECT key FROM moved_entities);
 
+-- name: moved_mentions
+-- Where these keys are mentioned: no other passage states anything of them (tasks/raw_rows.py).
+CREATE OR REPLACE TEMP TABLE moved_mentions AS
+SELECT passage_id, is_title FROM all_mentions SEMI JOIN moved_keys USING (key);
+
 -- name: are_title_aliases_kept
--- Whether changed passages have the titles that they had, and no title leads to another entity: rules mention every title.
--- Mentions of what people deleted are not looked at.
+-- Whether changed passages have the titles that they had, and no title leads to another entity.
 SELECT NOT EXISTS (
     SELECT 1 FROM changed_passages AS c
     LEFT JOIN passages AS p USING (passage_id) LEFT JOIN published.passages AS b USING (passage_id)
     WHERE p.title IS DISTINCT FROM b.title
-) AND NOT EXISTS (SELECT 1 FROM keyed_mentions WHERE is_title AND own_key IN (FROM moved_keys))
-AND NOT EXISTS (SELECT 1 FROM edited_keys WHERE is_deleted);
+) AND NOT EXISTS (SELECT 1 FROM moved_mentions WHERE is_title);
 
 -- name: relations_of_changes
 -- What changed passages state that they did not, or stated and do not, and what is stated anywhere of moved names.
 CREATE OR REPLACE TEMP TABLE stated_relations AS
 FROM differing_relations
 UNION ALL
-SELECT r.* FROM all_relations AS r WHERE r.source_key IN (FROM moved_keys) OR r.target_key IN (FROM moved_keys);
+SELECT r.* FROM relations_beside AS r WHERE r.source_key IN (FROM moved_keys) OR r.target_key IN (FROM moved_keys);
 
 -- name: touched_relations
 -- Ids of the relations that these are now and were before, and of those of moved entities.
@@ -182,7 +185,7 @@ SELECT relation_id FROM published.relations AS r SEMI JOIN moved_entities AS e O
 UNION
 SELECT relation_id FROM published.relations AS r SEMI JOIN moved_entities AS e ON e.entity_id = r.target_id;
 
--- name: relations_beside
+-- name: stated_relations
 -- All that is stated by passages that state or stated such a relation.
 CREATE OR REPLACE TEMP TABLE stated_relations AS
 FROM all_relations SEMI JOIN (
@@ -204,7 +207,7 @@ CREATE OR REPLACE TEMP TABLE touched_texts AS SELECT DISTINCT proposition_id FRO
 CREATE OR REPLACE TEMP TABLE touched_names AS
 FROM touched_texts
 UNION
-SELECT proposition_id FROM (SELECT proposition_id, unnest(keys) AS key FROM stated_now) SEMI JOIN moved_keys USING (key);
+SELECT proposition_id FROM (SELECT proposition_id, unnest(keys) AS key FROM stated_beside) SEMI JOIN moved_keys USING (key);
 
 -- name: passages_beside
 -- The passages that may say these: changed ones, and those that said them.
@@ -215,7 +218,7 @@ SELECT passage_id FROM passages_before SEMI JOIN touched_names USING (propositio
 
 -- name: naming
 -- All that is said of those.
-CREATE OR REPLACE TEMP TABLE naming AS FROM stated_beside SEMI JOIN touched_names USING (proposition_id);
+CREATE OR REPLACE TEMP TABLE naming AS FROM stated_now SEMI JOIN touched_names USING (proposition_id);
 
 -- name: stated
 -- What is said of those whose texts are touched.
