@@ -13,6 +13,7 @@ from polyhop.warehouse.tables.connection import literal
 
 PREFIX = "extraction"
 RAW = ("mentions", "relations", "propositions", "triples")
+"""Kinds of rows. What the others of a passage name, it mentions: whose names changed is found by mentions alone."""
 EXTRACTED_FILE = f"{PREFIX}_passages.parquet"  # of the passages that the rows in the other files were extracted from
 RAW_FILES = tuple(f"{PREFIX}_{name}.parquet" for name in RAW)
 SINCE_FILES = tuple(f"{PREFIX}_{name}-since.parquet" for name in RAW)
@@ -36,14 +37,17 @@ class RawRows:
     since: Path | None = None
     replaced: Path | None = None
 
-    @property
-    def query(self) -> str:
-        """A statement that reads the rows."""
+    def query(self, passages: str = "") -> str:
+        """A statement that reads the rows, or those of the passages in a table."""
         written = f"SELECT w.* FROM read_parquet([{', '.join(map(literal, self.files))}]) AS w"
+        among = f"SEMI JOIN {passages} AS p USING (passage_id)" if passages else ""
         if self.since is None or self.replaced is None or not pq.read_metadata(self.replaced).num_rows:
-            return written
+            return f"{written} {among}"
         replaced, since = (f"read_parquet({literal(str(path))})" for path in (self.replaced, self.since))
-        return f"{written} ANTI JOIN {replaced} AS r USING (passage_id) UNION ALL SELECT * FROM {since}"
+        others = f"ANTI JOIN {replaced} AS r USING (passage_id)"
+        if passages:  # most, or all, are replaced ones: what remains of them tells which rows to read
+            others = f"SEMI JOIN (FROM {passages} {others}) AS p USING (passage_id)"
+        return f"{written} {others} UNION ALL SELECT w.* FROM {since} AS w {among}"
 
 
 def raw_rows(build: Build, name: str) -> RawRows:

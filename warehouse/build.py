@@ -34,7 +34,7 @@ from polyhop.warehouse.tables.connection import (
     connect,
     create_statement,
     quoted,
-    table_record,
+    rows_record,
     updated_record,
 )
 
@@ -396,8 +396,6 @@ def chain_fingerprint(stage: str, revision: int, inputs: dict[str, str], setting
 
 MOST_APPENDED = 0.1  # share of rows out of order above which a table is written whole; chosen: some ten edits of 1 %
 
-_OLD, _NEW, _REMOVED, _ADDED = "old_rows", "new_rows", "removed_rows", "added_rows"
-
 
 class UpdatedTable(BaseModel):
     """Rows and checksum of a table after an update, and how many of its rows stand at its end, not in order."""
@@ -407,7 +405,7 @@ class UpdatedTable(BaseModel):
 
 
 def insert_sorted(connection: duckdb.DuckDBPyConnection, table: Table, rows: str) -> None:
-    """Fills an empty table, in the order of its key."""
+    """Adds rows to a table, in the order of its key."""
     key = ", ".join(str(table.column_names.index(column) + 1) for column in table.key)
     connection.execute(f"INSERT INTO {quoted(table.name)} ({_stored(table)}) {_bare(rows)} ORDER BY {key}")
 
@@ -428,33 +426,34 @@ def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Tab
     """Replaces rows of a table that began as that of the version before; notes its rows and checksum.
 
     `rows` is a SELECT of its stored columns: those that take the places of the rows that the condition `outdated` is
-    true of.
+    true of. The condition is about the key, so that a row with the key of one that it is true of is outdated as well.
     Cost: O(rows) to look through, O(rows that differ) to write.
     """
-    # Fills tables of the same columns: rows that go, and rows that come.
-    for name in (_OLD, _NEW, _REMOVED, _ADDED):
-        made = create_statement(replace(table, name=name))
-        connection.execute(made.replace("TABLE", "TEMP TABLE", 1))
     stored, name, key, same = _stored(table), quoted(table.name), ", ".join(map(quoted, table.key)), []
     for column in table.columns:
         value = quoted(column.name) + ("::VARCHAR" if pa.types.is_floating(column.type) else "")  # 0.0 = -0.0
         same.append(f"o.{value} {'IS NOT DISTINCT FROM' if column.nullable else '='} n.{value}")
-    connection.execute(f"INSERT INTO {_NEW} ({stored}) {_bare(rows)}")
-    connection.execute(f"INSERT INTO {_OLD} ({stored}) SELECT {stored} FROM {name} WHERE {outdated}")
-    for target, whole, other in ((_REMOVED, f"{_OLD} AS o", f"{_NEW} AS n"), (_ADDED, f"{_NEW} AS n", f"{_OLD} AS o")):
-        connection.execute(
-            f"INSERT INTO {target} ({stored}) SELECT {stored} FROM {whole} ANTI JOIN {other} ON {' AND '.join(same)}"
-        )
-    removed, added = table_record(connection, _REMOVED), table_record(connection, _ADDED)
-    before = updated_tables(build)[table.name]
-    forget_update(build, table)  # until the rows are as it will say
-    connection.execute(f"DELETE FROM {name} WHERE ({key}) IN (SELECT ({key}) FROM {_REMOVED})")
-    twice = f"SELECT count(*) FROM {name} SEMI JOIN {_ADDED} USING ({key})"
-    within = f"SELECT count(*) - count(DISTINCT ({key})) FROM {_ADDED}"
-    (surplus,) = connection.execute(f"SELECT ({twice}) + ({within})").fetchone() or (0,)
+    # What comes has the columns of the table; what goes, also its place there.
+    connection.execute(create_statement(replace(table, name="new_rows")).replace("TABLE", "TEMP TABLE", 1))
+    connection.execute(f"INSERT INTO new_rows ({stored}) {_bare(rows)}")
+    old_rows = f"SELECT rowid AS place, * FROM {name} WHERE {outdated}"
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE old_rows AS {old_rows}")
+    others = f"SELECT count(*) FROM {name} SEMI JOIN (FROM new_rows WHERE ({outdated}) IS NOT TRUE) USING ({key})"
+    twice = f"SELECT count(*) - count(DISTINCT ({key})) FROM new_rows"
+    (surplus,) = connection.execute(f"SELECT ({others}) + ({twice})").fetchone() or (0,)
     if surplus:
         raise InvariantError(f"Not published: table '{table.name}' would have {surplus} rows with a used key.")
-    connection.execute(f"INSERT INTO {name} ({stored}) SELECT {stored} FROM {_ADDED} ORDER BY {key}")
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE differing_rows AS SELECT o.place AS gone, n.rowid AS come "
+        f"FROM old_rows AS o FULL JOIN new_rows AS n ON {' AND '.join(same)} WHERE o.place IS NULL OR n.rowid IS NULL"
+    )
+    gone, come = (f"IN (SELECT {which} FROM differing_rows)" for which in ("gone", "come"))
+    removed = rows_record(connection, f"SELECT * EXCLUDE (place) FROM old_rows WHERE place {gone}")
+    added = rows_record(connection, f"FROM new_rows WHERE rowid {come}")
+    before = updated_tables(build)[table.name]
+    forget_update(build, table)  # until the rows are as it will say
+    connection.execute(f"DELETE FROM {name} WHERE rowid {gone}")
+    connection.execute(f"INSERT INTO {name} ({stored}) SELECT {stored} FROM new_rows WHERE rowid {come} ORDER BY {key}")
     record, appended = updated_record(before.record, removed, added), before.appended + added.rows
     if appended > MOST_APPENDED * record.rows:
         connection.execute(f"CREATE OR REPLACE TEMP TABLE all_rows AS SELECT {stored} FROM {name}")

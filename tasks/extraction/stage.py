@@ -429,7 +429,7 @@ class Extract(Stage):
             for name in RAW:
                 rows = raw_rows(build, name)
                 if rows.files:
-                    (found[name],) = connection.execute(f"SELECT count(*) FROM ({rows.query})").fetchone() or (0,)
+                    (found[name],) = connection.execute(f"SELECT count(*) FROM ({rows.query()})").fetchone() or (0,)
         return found | dict(sorted(counts.items()))
 
     def outcome(self, build: Build) -> str:

@@ -350,7 +350,8 @@ def update_records(build: Build, connection: duckdb.DuckDBPyConnection, quaranti
     for name in ("touched_records", "touched_documents"):
         connection.execute(statement("ingest_update", name))
     of_records, of_documents = "record_id IN (FROM touched_records)", "document_id IN (FROM touched_documents)"
-    outdated = ((PASSAGES, of_documents), (RECORDS, of_records), (DOCUMENTS, of_documents), (LOCATIONS, "true"))
+    of_passages = f"passage_id IN (SELECT passage_id FROM passages WHERE {of_documents})"
+    outdated = ((PASSAGES, of_passages), (RECORDS, of_records), (DOCUMENTS, of_documents), (LOCATIONS, "true"))
     for table, condition in outdated:
         replace_rows(build, connection, table, statement("ingest_update", table.name), condition)
     found = connection.execute(statement("ingest_update", "touched_metadata")).fetchall()

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
-import pyarrow as pa
 
 from polyhop.schemas.chat import ChatModel, Role
 from polyhop.schemas.names import title_keys
@@ -60,13 +59,11 @@ from polyhop.warehouse.build import (
     are_as_before,
     clear_tables,
     insert_sorted,
-    part_files,
     replace_rows,
-    write_part,
 )
 from polyhop.warehouse.files.disk import link_or_copy
 from polyhop.warehouse.statements import statement, statements
-from polyhop.warehouse.tables.connection import attached, quoted
+from polyhop.warehouse.tables.connection import attached
 from polyhop.warehouse.user_files import edits_hash, links_hash, read_edits, read_links
 
 # Source: algorithms.md 2.7 (EL).
@@ -124,18 +121,6 @@ def edited_entities(edits: Iterable[EntityEdit], canonical_of: Mapping[str, str]
     return [found[key] for key in sorted(found)]
 
 
-_DIFFERENCES = (
-    "moved_passages",
-    "mentions_that_differ",
-    "relations_that_differ",
-    "propositions_that_differ",
-    "triples_that_differ",
-    "named_keys",
-    "key_map_before",
-)
-"""Statements that compare the raw rows of changed passages: most of them are as they were."""
-
-
 @dataclass(frozen=True, slots=True)
 class Before:
     """The version before: its tables, its raw rows, passages with other raw rows now (or gone), and its counts."""
@@ -150,24 +135,27 @@ class Before:
 def showing(connection: duckdb.DuckDBPyConnection, raw: Mapping[str, RawRows], before: Before | None) -> Iterator[None]:
     """For the block: raw rows as `all_mentions` and so on, and what is known of the version before.
 
-    That is its tables as `published`, its raw rows as `mentions_before` and so on, which passages changed since, and
-    keys of the names in these.
+    That is its tables as `published`, which passages changed since, which of their raw rows differ as
+    `differing_mentions` and so on, and keys of the names in these.
     """
-    _show_raw(connection, {f"all_{name}": rows for name, rows in raw.items()})
+    for name, rows in raw.items():
+        _view(connection, f"all_{name}", f"({rows.query()})")
     if before is None:
         yield
         return
     with attached(connection, before.tables, "published"):
-        _show_raw(connection, {f"{name}_before": rows for name, rows in before.raw.items()})
         passages = {"passages": list(before.passages)}
         connection.execute(statement("resolve_update", "changed_passages"), passages)
-        _run(connection, "resolve_update", *_DIFFERENCES)
+        _run(connection, "resolve_update", "moved_passages")
+        for name, rows in raw.items():
+            _view(connection, "rows_now", f"({rows.query('changed_passages')})")
+            _view(connection, "rows_before", f"({before.raw[name].query('changed_passages')})")
+            differing = statement("resolve_update", "rows_that_differ")
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE differing_{name} AS {differing}")
+        _run(connection, "resolve_update", "named_keys", "key_map_before")
         yield
 
 
-def _show_raw(connection: duckdb.DuckDBPyConnection, views: Mapping[str, RawRows]) -> None:
-    for name, rows in views.items():
-        connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS {rows.query}")
 
 
 _STATED = {
@@ -176,14 +164,17 @@ _STATED = {
 }
 """Raw rows and the tables that they fill: texts, passages, entities."""
 
-FILLED = (ENTITIES, MENTIONS, RELATIONS, RELATION_SOURCES, *(table for tables in _STATED.values() for table in tables))
-"""Tables that an update takes from the version before, but for what changed."""
+FILLED = (
+    *(ENTITIES, MENTIONS, RELATIONS, RELATION_SOURCES, ALIASES),
+    *(table for tables in _STATED.values() for table in tables),
+)
+"""The tables, which an update takes from the version before, but for what changed."""
 
 
 def fill_all(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
     """Fills the tables from all raw rows, once it is decided which names are which entity."""
     clear_tables(build, connection, FILLED)
-    _run(connection, "resolve", "keyed_mentions", "drop_deleted_mentions")
+    _run(connection, "resolve", "keyed_mentions", "drop_deleted_mentions", "phrases")
     _view(connection, "resolved_mentions", "keyed_mentions")
     _view(connection, "placed_mentions", "keyed_mentions")
     _describe(connection)
@@ -199,6 +190,9 @@ def fill_all(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
         _insert_rows(connection, texts, "distinct_propositions")
         _insert_rows(connection, passages, "passages_of_propositions")
         _insert_rows(connection, entities, "entities_of_propositions")
+    _read_titles(connection)
+    _insert_rows(connection, ALIASES, "aliases_of_titles")
+    _insert_rows(connection, ALIASES, "decided_aliases")
 
 
 def fill_changed(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
@@ -206,36 +200,49 @@ def fill_changed(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
 
     Cost: O(rows) to look through, O(rows of what changed) to derive and to write.
     """
-    connection.execute("DROP VIEW IF EXISTS resolved_mentions")
-    _run(connection, "resolve_update", "remapped_keys", "changed_keys", "touched_entities")
-    _run(connection, "resolve_update", "keyed_mentions_of_changes")
+    _run(connection, "resolve_update", "remapped_keys", "changed_keys", "touched_entities", "leading_keys")
+    _run(connection, "resolve_update", "keyed_mentions_of_changes", "phrases_of_changes")
     _run(connection, "resolve", "drop_deleted_mentions")
-    _run(connection, "resolve_update", "resolved_mentions")
+    _view(connection, "resolved_mentions", "keyed_mentions")
     _describe(connection)
-    _replace(build, connection, ENTITIES, "entities", "key IN (FROM touched_entities)")
-    _run(connection, "resolve_update", "moved_keys", "moved_entities", "placed_mentions")
-    outdated = "unit_id IN (FROM changed_passages) OR entity_id IN (SELECT entity_id FROM moved_entities)"
-    _replace(build, connection, MENTIONS, "mentions", outdated)
-    _run(connection, "resolve_update", "relations_of_changes")
-    _run(connection, "resolve", "raw_relations")
-    _run(connection, "resolve_update", "relations_not_stated", "touched_relations", "relations_beside")
+    _replace(build, connection, ENTITIES, "entities", "entity_id IN (SELECT entity_id FROM touched_entities)")
+    _run(connection, "resolve_update", "moved_keys", "moved_entities", "moved_mentions", "placed_mentions")
+    touched, moved = (f"entity_id IN (SELECT entity_id FROM {name}_entities)" for name in ("touched", "moved"))
+    _replace(build, connection, MENTIONS, "mentions", f"unit_id IN (FROM changed_passages) AND {touched} OR {moved}")
+    _view(connection, "relations_beside", f"({raw_rows(build, 'relations').query('moved_mentions')})")
+    _run(connection, "resolve_update", "relations_of_changes", "touched_relations", "stated_relations")
     _run(connection, "resolve", "raw_relations")
     _run(connection, "resolve_update", "drop_other_relations")
     for table in (RELATIONS, RELATION_SOURCES):
         _replace(build, connection, table, table.name, "relation_id IN (FROM touched_relations)")
-    for name, tables in _STATED.items():
-        texts, passages, entities = tables
-        _view(connection, "stated_now", f"all_{name}")
+    for name, (texts, passages, entities) in _STATED.items():
+        raw = raw_rows(build, name)
+        _view(connection, "stated_beside", f"({raw.query('moved_mentions')})")
         _view(connection, "differing", f"differing_{name}")
-        _run(connection, "resolve_update", "touched_texts", "stated", "touched_names", "naming")
+        _view(connection, "passages_before", passages.name)
+        _run(connection, "resolve_update", "touched_texts", "touched_names", "passages_beside")
+        _view(connection, "stated_now", f"({raw.query('passages_beside')})")
+        _run(connection, "resolve_update", "naming", "stated")
         _replace(build, connection, texts, "distinct_propositions", "proposition_id IN (FROM touched_texts)")
         _replace(build, connection, passages, "passages_of_propositions", "proposition_id IN (FROM touched_texts)")
         _replace(build, connection, entities, "entities_of_propositions", "proposition_id IN (FROM touched_names)")
+    kept = statement("resolve_update", "are_title_aliases_kept")
+    if not (connection.execute(kept).fetchone() or (False,))[0]:
+        _read_titles(connection)
+        _replace(build, connection, ALIASES, "aliases_of_titles", "kind = 'title'")
+    _replace(build, connection, ALIASES, "decided_aliases", "kind <> 'title'")
+
+
+def _read_titles(connection: duckdb.DuckDBPyConnection) -> None:
+    """Lists the aliases that titles may give."""
+    _run(connection, "resolve", "title_aliases")
+    titles = connection.execute(statement("ingest", "titles")).fetchall()
+    insert_tuples(connection, "title_aliases", title_aliases(row[0] for row in titles))
 
 
 def _describe(connection: duckdb.DuckDBPyConnection) -> None:
-    """Name, type, description and counts of the entities that are derived, and which of them occur in propositions."""
-    _run(connection, "resolve", "names_of_keys", "types_of_keys", "descriptions_of_keys", "phrases", "counts_of_keys")
+    """Name, type, description and counts of the entities that are derived."""
+    _run(connection, "resolve", "names_of_keys", "types_of_keys", "descriptions_of_keys", "counts_of_keys")
     _run(connection, "resolve", "rename_keys", "drop_retyped_keys", "retype_keys")
 
 
@@ -245,7 +252,7 @@ def _run(connection: duckdb.DuckDBPyConnection, file: str, *names: str) -> None:
 
 
 def _view(connection: duckdb.DuckDBPyConnection, name: str, source: str) -> None:
-    connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS FROM {quoted(source)}")
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS FROM {source}")
 
 
 def _insert_rows(connection: duckdb.DuckDBPyConnection, table: Table, rows: str) -> None:
@@ -370,9 +377,8 @@ class Resolve(Stage):
     reads = ("extraction", "passages")
     writes = ("entities",)
     revision = 5  # raise it with every change of resolution's code that changes its tables (decision 0001)
-    tables = (*FILLED, ALIASES)
+    tables = updated = FILLED
     arrays = PREFIX
-    updated = FILLED
     reads_parts_of = ("extract",)
     invariants = statements("entity_invariants") | statements("text_invariants")
     sources = ("corpus",)
@@ -414,21 +420,6 @@ class Resolve(Stage):
                 senses = Senses([], []) if identity == "name" else tell_apart(connection, identity)
                 decided = _decide(build, connection, senses)
             (fill_all if before is None else fill_changed)(build, connection)
-            # The aliases: those that titles give, and those that were decided.
-            clear_tables(build, connection, [ALIASES])
-            kept = statement("resolve_update", "are_title_aliases_kept")
-            if before is not None and (connection.execute(kept).fetchone() or (False,))[0]:
-                _run(connection, "resolve_update", "keep_title_aliases")
-            else:
-                titles = connection.execute(statement("ingest", "titles")).fetchall()
-                pairs = title_aliases(row[0] for row in titles)
-                columns = [alias for alias, _ in pairs], [key for _, key in pairs]
-                schema = pa.schema([("alias_key", pa.string()), ("canonical", pa.string())])
-                folder = build.parts("resolve")
-                write_part(folder, 0, {"title_aliases": pa.table(list(columns), schema=schema)})
-                aliases = {"title_aliases": part_files(folder, "title_aliases")}
-                connection.execute(statement("resolve", "fill_title_aliases"), aliases)
-            _run(connection, "resolve", "fill_decided_aliases")
             row = connection.execute(statement("resolve", "count_entities")).fetchone() or (0,) * len(_COUNTED)
         return dict(zip(_COUNTED, row, strict=True)) | decided
 

@@ -105,14 +105,15 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
 def _show_raw(connection: duckdb.DuckDBPyConnection, parts: dict[str, list[str]]) -> None:
     """The views of raw rows that resolution reads."""
     for name in ("mentions", "relations", "propositions", "triples"):
-        for view in (f"all_{name}", f"{name}_before"):
+        for view in (f"all_{name}", f"{name}_before", f"differing_{name}", f"{name}_beside"):
             connection.execute(f"CREATE VIEW {view} AS FROM read_parquet({parts[f'resolve.{name}']})")
     for table in ("resolved_mentions", "placed_mentions"):
         connection.execute(f"CREATE TEMP TABLE {table} AS SELECT *, key AS own_key FROM all_mentions")
     for table in ("names_now", "names_before"):
         connection.execute(f"CREATE TEMP TABLE {table} AS SELECT key FROM all_mentions")
     connection.execute("CREATE TEMP TABLE stated_relations AS FROM all_relations")
-    for table in ("stated", "naming", "stated_now", "differing"):
+    of_edits = ("stated_now", "differing", "stated_beside", "passages_before", "rows_now", "rows_before")
+    for table in ("stated", "naming", *of_edits):
         connection.execute(f"CREATE TEMP TABLE {table} AS FROM all_propositions")
 
 
@@ -131,7 +132,6 @@ EMPTY: dict[pa.Schema, tuple[str, ...]] = {
 }
 """Columns of parts, and the parameters that name such parts."""
 EMPTY_ROWS = {
-    "SELECT ''::VARCHAR AS alias_key, ''::VARCHAR AS canonical LIMIT 0": ("resolve.title_aliases",),
     "SELECT ''::VARCHAR AS name, 0::BIGINT AS number LIMIT 0": ("extract.counts",),
     "SELECT ''::VARCHAR AS passage_id, ''::VARCHAR AS reason LIMIT 0": ("ingest.faults",),
     "SELECT 0::BIGINT AS good LIMIT 0": ("graph_source.lines",),

@@ -129,7 +129,7 @@ def raw_rows(arrays: Path) -> dict[str, str]:
     found = {}
     for name in RAW:
         files = (arrays / f"extraction_{part}.parquet" for part in (name, f"{name}-since", "replaced"))
-        query = RawRows([str(next(files))], next(files), next(files)).query
+        query = RawRows([str(next(files))], next(files), next(files)).query()
         rows = sorted(duckdb.sql(f"SELECT r::VARCHAR FROM ({query}) AS r").fetchall())  # type: ignore[union-attr]
         found[f"raw {name}"] = content_hash(*(row[0] for row in rows))
     return found

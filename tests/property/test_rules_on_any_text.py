@@ -19,7 +19,7 @@ from polyhop.schemas.records import Passage, Section, SourceRecord
 from polyhop.schemas.text import fold, norm_answer, norm_simple, norm_ws, without_last_parenthesis
 from polyhop.schemas.types import HEADS, PLACES, TITLES_OF_PERSONS, mention_type, name_type, title_type
 from polyhop.schemas.values import find_dates, find_numbers
-from polyhop.tasks.extraction.rows import bundle_of, cut
+from polyhop.tasks.extraction.rows import bundle_of, cut, raw_tables
 from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.extraction.stated import PlacedText, Stated, clean, distribute, key_of, named, stated_page
 from polyhop.tasks.passages.records import count_words, passages_table, split_record
@@ -322,8 +322,8 @@ def test_any_words_have_a_type_or_none_with_a_confidence(key: str) -> None:
 def test_extraction_by_rules_fails_on_no_passage(title: str, text: str) -> None:
     page = rules_page(passage(text, title), TITLED)
     assert all(row.type in {*TYPES, "DATE", "NUMBER"} for row in page.rows.values())
-    bundle = bundle_of([page])
-    for table in (bundle.mentions, bundle.relations, bundle.propositions):
+    assert page.rows.keys() >= {key for (_, keys), _ in [*page.propositions, *page.triples] for key in keys}
+    for table in raw_tables([page]).values():
         table.validate(full=True)
 
 

@@ -171,12 +171,17 @@ FROM hashes_now AS n FULL JOIN hashes_before AS b USING (content)
 WHERE n.place IS NULL OR b.place IS NULL
 """
 
-_SUMS = "SELECT count(*), coalesce(hex(bit_xor(md5_number(t::VARCHAR))), '') FROM"
-
 
 def table_record(connection: duckdb.DuckDBPyConnection, table: str) -> TableRecord:
     """Rows and checksum of a table."""
-    return _record(connection, f"{_SUMS} {quoted(table)} AS t")
+    return rows_record(connection, f"FROM {quoted(table)}")
+
+
+def rows_record(connection: duckdb.DuckDBPyConnection, rows: str) -> TableRecord:
+    """Rows and checksum of what a statement without a semicolon selects."""
+    sums = f"SELECT count(*), coalesce(hex(bit_xor(md5_number(t::VARCHAR))), '') FROM ({rows}) AS t"
+    count, checksum = connection.execute(sums).fetchone() or (0, "")
+    return TableRecord(rows=count, checksum=checksum)
 
 
 def record_since(
@@ -196,8 +201,8 @@ def record_since(
     rows = _read_hashes(connection, "hashes_now", now, columns)
     rows_before = _read_hashes(connection, "hashes_before", then, columns)
     connection.execute(_DIFFERENT)
-    added = _record(connection, f"{_SUMS} {now} AS t WHERE rowid IN (SELECT place_now FROM different)")
-    removed = _record(connection, f"{_SUMS} {then} AS t WHERE rowid IN (SELECT place_before FROM different)")
+    added = rows_record(connection, f"FROM {now} WHERE rowid IN (SELECT place_now FROM different)")
+    removed = rows_record(connection, f"FROM {then} WHERE rowid IN (SELECT place_before FROM different)")
     found = updated_record(before, removed, added)
     return found if (before.rows, found.rows) == (rows_before, rows) else table_record(connection, table)
 
@@ -207,11 +212,6 @@ def updated_record(before: TableRecord, removed: TableRecord, added: TableRecord
     rows = before.rows - removed.rows + added.rows
     numbers = [int(record.checksum or "0", 16) for record in (before, removed, added)]
     return TableRecord(rows=rows, checksum=f"{numbers[0] ^ numbers[1] ^ numbers[2]:X}" if rows else "")
-
-
-def _record(connection: duckdb.DuckDBPyConnection, sql: str) -> TableRecord:
-    rows, checksum = connection.execute(sql).fetchone() or (0, "")
-    return TableRecord(rows=rows, checksum=checksum)
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, table: str, database: str) -> list[tuple[str, str]]:

@@ -250,9 +250,12 @@ FROM (
     GROUP BY k.proposition_id, e.entity_id
 );
 
--- name: fill_title_aliases
+-- name: title_aliases
+-- Other forms of titles, and the keys of the titles that they may mean.
+CREATE OR REPLACE TEMP TABLE title_aliases (alias_key VARCHAR, canonical VARCHAR);
+
+-- name: aliases_of_titles
 -- Title keys that lead to exactly one document's title entity, and those that are ambiguous.
-INSERT INTO aliases
 SELECT
     alias_key,
     'title',
@@ -262,17 +265,14 @@ SELECT
     CASE WHEN count(*) = 1 THEN 'title without its parenthesis' ELSE 'several titles share it' END
 FROM (
     SELECT DISTINCT a.alias_key, coalesce(k.canonical, a.canonical) AS entity_key
-    FROM read_parquet($title_aliases) AS a LEFT JOIN key_map AS k ON k.key = a.canonical
+    FROM title_aliases AS a LEFT JOIN key_map AS k ON k.key = a.canonical
 ) LEFT JOIN entities AS e ON e.key = entity_key
-GROUP BY alias_key
-ORDER BY alias_key;
+GROUP BY alias_key;
 
--- name: fill_decided_aliases
+-- name: decided_aliases
 -- Every decision of resolution: merged names lead to their entity, others to themselves or nowhere.
-INSERT INTO aliases
 SELECT d.alias_key, d.kind, d.scope, e.entity_id, d.ambiguous, d.reason
-FROM decisions AS d LEFT JOIN entities AS e ON e.key = d.canonical
-ORDER BY 1, 2, 3;
+FROM decisions AS d LEFT JOIN entities AS e ON e.key = d.canonical;
 
 -- name: count_entities
 -- Sizes of what was resolved.

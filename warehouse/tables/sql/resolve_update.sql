@@ -17,39 +17,14 @@ SELECT passage_id FROM changed_passages
 JOIN passages AS p USING (passage_id) JOIN published.passages AS b USING (passage_id)
 WHERE p.document_id <> b.document_id;
 
--- name: mentions_that_differ
--- What changed passages mention now and did not before, or the other way round, and all that moved ones mention.
-CREATE OR REPLACE TEMP TABLE differing_mentions AS
-WITH now AS (SELECT * FROM all_mentions SEMI JOIN changed_passages USING (passage_id)),
-before AS (SELECT * FROM mentions_before SEMI JOIN changed_passages USING (passage_id))
-(FROM now EXCEPT ALL FROM before) UNION ALL (FROM before EXCEPT ALL FROM now)
-UNION ALL
-FROM now SEMI JOIN moved_passages USING (passage_id);
+-- name: rows_that_differ
+-- Raw rows of one kind that changed passages have now and had not before, or the other way round, and all of moved ones.
+SELECT * EXCLUDE (way) FROM (SELECT *, 1 AS way FROM rows_now UNION ALL SELECT *, -1 FROM rows_before)
+GROUP BY ALL HAVING sum(way) <> 0 OR passage_id IN (FROM moved_passages);
 
 -- name: named_keys
 -- Keys of names of which something else is said.
 CREATE OR REPLACE TEMP TABLE named_keys AS SELECT DISTINCT key FROM differing_mentions;
-
--- name: relations_that_differ
--- What changed passages state now and did not before, or the other way round.
-CREATE OR REPLACE TEMP TABLE differing_relations AS
-WITH now AS (SELECT * FROM all_relations SEMI JOIN changed_passages USING (passage_id)),
-before AS (SELECT * FROM relations_before SEMI JOIN changed_passages USING (passage_id))
-(FROM now EXCEPT ALL FROM before) UNION ALL (FROM before EXCEPT ALL FROM now);
-
--- name: propositions_that_differ
--- What changed passages say now and did not before, or the other way round.
-CREATE OR REPLACE TEMP TABLE differing_propositions AS
-WITH now AS (SELECT * FROM all_propositions SEMI JOIN changed_passages USING (passage_id)),
-before AS (SELECT * FROM propositions_before SEMI JOIN changed_passages USING (passage_id))
-(FROM now EXCEPT ALL FROM before) UNION ALL (FROM before EXCEPT ALL FROM now);
-
--- name: triples_that_differ
--- The same of triples.
-CREATE OR REPLACE TEMP TABLE differing_triples AS
-WITH now AS (SELECT * FROM all_triples SEMI JOIN changed_passages USING (passage_id)),
-before AS (SELECT * FROM triples_before SEMI JOIN changed_passages USING (passage_id))
-(FROM now EXCEPT ALL FROM before) UNION ALL (FROM before EXCEPT ALL FROM now);
 
 -- name: named_now
 -- All mentions of names of which something else is said.
@@ -79,11 +54,21 @@ UNION
 FROM remapped_keys;
 
 -- name: touched_entities
--- Keys of the entities that these names lead to, before or now.
+-- The entities that these names lead to, before or now.
 CREATE OR REPLACE TEMP TABLE touched_entities AS
-SELECT coalesce(m.canonical, k.key) AS key FROM changed_keys AS k LEFT JOIN key_map AS m USING (key)
-UNION
-SELECT coalesce(b.canonical, k.key) FROM changed_keys AS k LEFT JOIN key_map_before AS b USING (key);
+WITH meant AS (
+    SELECT coalesce(m.canonical, k.key) AS key FROM changed_keys AS k LEFT JOIN key_map AS m USING (key)
+    UNION
+    SELECT coalesce(b.canonical, k.key) FROM changed_keys AS k LEFT JOIN key_map_before AS b USING (key)
+)
+SELECT key, left(sha256('entity' || chr(10) || key), 32) AS entity_id FROM meant;
+
+-- name: leading_keys
+-- All keys that lead to these now.
+CREATE OR REPLACE TEMP TABLE leading_keys AS
+SELECT m.key, m.canonical FROM key_map AS m SEMI JOIN touched_entities AS t ON t.key = m.canonical
+UNION ALL
+SELECT key, key FROM touched_entities ANTI JOIN key_map USING (key);
 
 -- name: keep_key_map
 -- All other names are merged as before, each into the same entity.
@@ -101,23 +86,26 @@ FROM published.aliases AS a LEFT JOIN published.entities AS e USING (entity_id)
 WHERE a.kind = 'er' AND a.alias_key NOT IN (SELECT unnest($keys::VARCHAR[]));
 
 -- name: keyed_mentions_of_changes
--- Mentions in changed passages and of touched entities; `key` is the entity's, `own_key` the name's.
+-- Mentions of touched entities; `key` is the entity's, `own_key` the name's.
 CREATE OR REPLACE TEMP TABLE keyed_mentions AS
-SELECT m.* REPLACE (coalesce(k.canonical, m.key) AS key), m.key AS own_key
-FROM all_mentions AS m LEFT JOIN key_map AS k ON k.key = m.key
-WHERE coalesce(k.canonical, m.key) IN (FROM touched_entities) OR m.passage_id IN (FROM changed_passages);
+SELECT m.* REPLACE (k.canonical AS key), m.key AS own_key
+FROM all_mentions AS m JOIN leading_keys AS k ON k.key = m.key;
 
--- name: resolved_mentions
--- Mentions of these entities.
-CREATE OR REPLACE TEMP TABLE resolved_mentions AS FROM keyed_mentions SEMI JOIN touched_entities USING (key);
+-- name: phrases_of_changes
+-- Those of touched entities that occur in a proposition.
+CREATE OR REPLACE TEMP TABLE phrases AS
+SELECT DISTINCT k.canonical AS key
+FROM (SELECT unnest(keys) AS key FROM all_propositions) JOIN leading_keys AS k USING (key);
 
 -- name: moved_keys
 -- Keys that lead to another entity than before: remapped ones, and all whose entity came or went.
 CREATE OR REPLACE TEMP TABLE moved_keys AS
 WITH changed AS (
-    SELECT key FROM entities ANTI JOIN published.entities AS b USING (key)
-    UNION ALL
-    SELECT key FROM published.entities ANTI JOIN entities AS e USING (key)
+    SELECT key FROM (
+        SELECT key FROM entities SEMI JOIN touched_entities USING (key)
+        UNION ALL
+        SELECT key FROM published.entities SEMI JOIN touched_entities USING (key)
+    ) GROUP BY key HAVING count(*) = 1
 )
 FROM remapped_keys
 UNION
@@ -138,61 +126,65 @@ WITH meant AS (
 SELECT key, left(sha256('entity' || chr(10) || key), 32) AS entity_id FROM meant;
 
 -- name: placed_mentions
--- Mentions in changed passages, or of entities whose names moved.
+-- Those in changed passages, or of entities whose names moved.
 CREATE OR REPLACE TEMP TABLE placed_mentions AS
-SELECT m.* FROM keyed_mentions AS m
-WHERE m.passage_id IN (FROM changed_passages) OR m.key IN (SELECT key FROM moved_entities);
+FROM keyed_mentions
+WHERE passage_id IN (FROM changed_passages) OR key IN (SELECT key FROM moved_entities);
+
+-- name: moved_mentions
+-- Where these keys are mentioned: no other passage states anything of them (tasks/raw_rows.py).
+CREATE OR REPLACE TEMP TABLE moved_mentions AS
+SELECT passage_id, is_title FROM all_mentions SEMI JOIN moved_keys USING (key);
 
 -- name: are_title_aliases_kept
--- Whether changed passages have the titles that they had, and no title leads to another entity: rules mention every title.
+-- Whether changed passages have the titles that they had, and no title leads to another entity.
 SELECT NOT EXISTS (
     SELECT 1 FROM changed_passages AS c
     LEFT JOIN passages AS p USING (passage_id) LEFT JOIN published.passages AS b USING (passage_id)
     WHERE p.title IS DISTINCT FROM b.title
-) AND NOT EXISTS (SELECT 1 FROM all_mentions WHERE is_title AND key IN (FROM moved_keys));
-
--- name: keep_title_aliases
--- The same keys of titles.
-INSERT INTO aliases SELECT * FROM published.aliases WHERE kind = 'title' ORDER BY alias_key;
+) AND NOT EXISTS (SELECT 1 FROM moved_mentions WHERE is_title);
 
 -- name: relations_of_changes
 -- What changed passages state that they did not, or stated and do not, and what is stated anywhere of moved names.
 CREATE OR REPLACE TEMP TABLE stated_relations AS
 FROM differing_relations
 UNION ALL
-SELECT r.* FROM all_relations AS r WHERE r.source_key IN (FROM moved_keys) OR r.target_key IN (FROM moved_keys);
-
--- name: relations_not_stated
--- Ids that relations which differ had in the version before.
-CREATE OR REPLACE TEMP TABLE former_relations AS
-SELECT DISTINCT
-    left(sha256('relation' || chr(10) || s.entity_id || chr(10) || r.norm_relation || chr(10) || t.entity_id), 32)
-        AS relation_id
-FROM differing_relations AS r
-LEFT JOIN key_map_before AS x ON x.key = r.source_key
-LEFT JOIN key_map_before AS y ON y.key = r.target_key
-JOIN published.entities AS s ON s.key = coalesce(x.canonical, r.source_key)
-JOIN published.entities AS t ON t.key = coalesce(y.canonical, r.target_key);
+SELECT r.* FROM relations_beside AS r WHERE r.source_key IN (FROM moved_keys) OR r.target_key IN (FROM moved_keys);
 
 -- name: touched_relations
--- Relations that they state or stated.
+-- Ids of the relations that these are now and were before, and of those of moved entities.
 CREATE OR REPLACE TEMP TABLE touched_relations AS
-SELECT relation_id FROM raw_relations
+WITH meant AS (
+    SELECT coalesce(x.canonical, r.source_key) AS source, r.norm_relation, coalesce(y.canonical, r.target_key) AS target
+    FROM stated_relations AS r
+    LEFT JOIN key_map AS x ON x.key = r.source_key
+    LEFT JOIN key_map AS y ON y.key = r.target_key
+    UNION
+    SELECT coalesce(x.canonical, r.source_key), r.norm_relation, coalesce(y.canonical, r.target_key)
+    FROM stated_relations AS r
+    LEFT JOIN key_map_before AS x ON x.key = r.source_key
+    LEFT JOIN key_map_before AS y ON y.key = r.target_key
+), ends AS (
+    SELECT left(sha256('entity' || chr(10) || source), 32) AS source_id, norm_relation,
+        left(sha256('entity' || chr(10) || target), 32) AS target_id
+    FROM meant
+)
+SELECT left(sha256('relation' || chr(10) || source_id || chr(10) || norm_relation || chr(10) || target_id), 32)
+    AS relation_id
+FROM ends
 UNION
-FROM former_relations
+SELECT relation_id FROM published.relations AS r SEMI JOIN moved_entities AS e ON e.entity_id = r.source_id
 UNION
-SELECT relation_id FROM published.relations
-WHERE source_id IN (SELECT entity_id FROM moved_entities) OR target_id IN (SELECT entity_id FROM moved_entities);
+SELECT relation_id FROM published.relations AS r SEMI JOIN moved_entities AS e ON e.entity_id = r.target_id;
 
--- name: relations_beside
--- All that is stated by passages that state or stated such a relation, or of moved names.
+-- name: stated_relations
+-- All that is stated by passages that state or stated such a relation.
 CREATE OR REPLACE TEMP TABLE stated_relations AS
-SELECT r.* FROM all_relations AS r
-WHERE r.passage_id IN (
-    SELECT passage_id FROM differing_relations
+FROM all_relations SEMI JOIN (
+    SELECT passage_id FROM stated_relations
     UNION
     SELECT passage_id FROM published.relation_sources SEMI JOIN touched_relations USING (relation_id)
-) OR r.source_key IN (FROM moved_keys) OR r.target_key IN (FROM moved_keys);
+) USING (passage_id);
 
 -- name: drop_other_relations
 -- The others stay as they are.
@@ -202,17 +194,24 @@ DELETE FROM raw_relations WHERE relation_id NOT IN (FROM touched_relations);
 -- Propositions that they are about.
 CREATE OR REPLACE TEMP TABLE touched_texts AS SELECT DISTINCT proposition_id FROM differing;
 
--- name: stated
--- All that is said of these.
-CREATE OR REPLACE TEMP TABLE stated AS FROM stated_now SEMI JOIN touched_texts USING (proposition_id);
-
 -- name: touched_names
 -- These, and those that name moved names.
 CREATE OR REPLACE TEMP TABLE touched_names AS
 FROM touched_texts
 UNION
-SELECT proposition_id FROM (SELECT proposition_id, unnest(keys) AS key FROM stated_now) SEMI JOIN moved_keys USING (key);
+SELECT proposition_id FROM (SELECT proposition_id, unnest(keys) AS key FROM stated_beside) SEMI JOIN moved_keys USING (key);
+
+-- name: passages_beside
+-- The passages that may say these: changed ones, and those that said them.
+CREATE OR REPLACE TEMP TABLE passages_beside AS
+FROM changed_passages
+UNION
+SELECT passage_id FROM passages_before SEMI JOIN touched_names USING (proposition_id);
 
 -- name: naming
 -- All that is said of those.
 CREATE OR REPLACE TEMP TABLE naming AS FROM stated_now SEMI JOIN touched_names USING (proposition_id);
+
+-- name: stated
+-- What is said of those whose texts are touched.
+CREATE OR REPLACE TEMP TABLE stated AS FROM naming SEMI JOIN touched_texts USING (proposition_id);
