@@ -504,7 +504,8 @@ def _table_of(build: Build, kind: VectorKind, wanted: VectorRows) -> SyncedTable
     current = latest_manifest(build)
     before = current.vectors.get(kind.name) if current is not None else None
     table, store = before.table if before is not None else kind.table, open_vector_store(build.folder)
-    if kind.name not in build.distrusted and not store.find_damage(table):
+    # a table of the current version was looked at when the run began
+    if kind.name not in build.distrusted and (before is not None or not store.find_damage(table)):
         try:
             if not is_large:
                 return store.sync(table, wanted, has_graph=has_graph)
