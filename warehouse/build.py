@@ -42,7 +42,7 @@ from polyhop.warehouse.tables.connection import (
 def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.Table]) -> None:
     """Writes the list, whole or not at all; each table becomes a row group."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+    with replacing(path) as temporary, pq.ParquetWriter(temporary, schema, compression="lz4") as writer:
         for table in batches:
             writer.write_table(table, row_group_size=max(1, len(table)))
 
