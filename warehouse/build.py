@@ -440,15 +440,18 @@ def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Tab
         value = quoted(column.name) + ("::VARCHAR" if pa.types.is_floating(column.type) else "")  # 0.0 = -0.0
         same.append(f"o.{value} {'IS NOT DISTINCT FROM' if column.nullable else '='} n.{value}")
     connection.execute(f"INSERT INTO {_NEW} ({stored}) {_bare(rows)}")
-    connection.execute(f"INSERT INTO {_OLD} ({stored}) SELECT {stored} FROM {name} WHERE {outdated}")
+    connection.execute(f"ALTER TABLE {_OLD} ADD COLUMN place BIGINT")  # to delete by it takes a fifth of the time
+    connection.execute(f"INSERT INTO {_OLD} ({stored}, place) SELECT {stored}, rowid FROM {name} WHERE {outdated}")
     for target, whole, other in ((_REMOVED, f"{_OLD} AS o", f"{_NEW} AS n"), (_ADDED, f"{_NEW} AS n", f"{_OLD} AS o")):
         connection.execute(
             f"INSERT INTO {target} ({stored}) SELECT {stored} FROM {whole} ANTI JOIN {other} ON {' AND '.join(same)}"
         )
     removed, added = table_record(connection, _REMOVED), table_record(connection, _ADDED)
-    before = updated_tables(build)[table.name]
+    before = UpdatedTable.model_validate_json(_note(build, table.name).read_bytes())
     forget_update(build, table)  # until the rows are as it will say
-    connection.execute(f"DELETE FROM {name} WHERE ({key}) IN (SELECT ({key}) FROM {_REMOVED})")
+    connection.execute(
+        f"DELETE FROM {name} WHERE rowid IN (SELECT place FROM {_OLD} SEMI JOIN {_REMOVED} USING ({key}))"
+    )
     twice = f"SELECT count(*) FROM {name} SEMI JOIN {_ADDED} USING ({key})"
     within = f"SELECT count(*) - count(DISTINCT ({key})) FROM {_ADDED}"
     (surplus,) = connection.execute(f"SELECT ({twice}) + ({within})").fetchone() or (0,)
@@ -483,7 +486,7 @@ def are_as_before(build: Build, tables: Iterable[Table]) -> bool:
 def _write_note(build: Build, table: Table, known: UpdatedTable) -> None:
     with writing("what was updated", build.updates):
         build.updates.mkdir(parents=True, exist_ok=True)
-        write_whole(_note(build, table.name), known.model_dump_json().encode())
+        _note(build, table.name).write_text(known.model_dump_json())  # a run that was killed begins them again
 
 
 def _note(build: Build, table: str) -> Path:
