@@ -33,6 +33,7 @@ from polyhop.warehouse.tables.connection import (
     attached,
     connect,
     create_statement,
+    literal,
     quoted,
     table_record,
     updated_record,
@@ -425,7 +426,7 @@ def forget_update(build: Build, table: Table) -> None:
 
 
 def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Table, rows: str, outdated: str) -> None:
-    """Replaces rows of a table that began as that of the version before; notes its rows and checksum.
+    """Replaces rows of a table that began as that of the version before; notes its rows, checksum and touched ids.
 
     `rows` is a SELECT of its stored columns: those that take the places of the rows that the condition `outdated` is
     true of.
@@ -447,6 +448,10 @@ def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Tab
             f"INSERT INTO {target} ({stored}) SELECT {stored} FROM {whole} ANTI JOIN {other} ON {' AND '.join(same)}"
         )
     removed, added = table_record(connection, _REMOVED), table_record(connection, _ADDED)
+    if ids := ", ".join(_ids(table)):
+        touched = f"SELECT unnest([{ids}]) AS id FROM (FROM {_REMOVED} UNION ALL FROM {_ADDED})"
+        file = build.updates / f"{table.name}-{token_hex(4)}.parquet"
+        connection.execute(f"COPY ({touched}) TO {literal(str(file))}")
     before = UpdatedTable.model_validate_json(_note(build, table.name).read_bytes())
     forget_update(build, table)  # until the rows are as it will say
     connection.execute(
@@ -471,6 +476,17 @@ def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Tab
 def updated_tables(build: Build) -> dict[str, UpdatedTable]:
     """What is known of the staged tables that began as those of the version before."""
     return {file.stem: UpdatedTable.model_validate_json(file.read_bytes()) for file in build.updates.glob("*.json")}
+
+
+def touched_ids(build: Build, tables: Iterable[Table]) -> list[str]:
+    """Files of the ids in rows of these tables that came or went; none if that is not known of all tables with ids."""
+    known = updated_tables(build)
+    is_known = all(table.name in known for table in tables if _ids(table))
+    return sorted(map(str, build.updates.glob("*.parquet"))) if is_known else []
+
+
+def _ids(table: Table) -> list[str]:
+    return [column for column in table.column_names if column.endswith("_id")]
 
 
 def _as_before(earlier: Earlier, table: Table) -> UpdatedTable:
