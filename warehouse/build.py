@@ -33,6 +33,7 @@ from polyhop.warehouse.tables.connection import (
     attached,
     connect,
     create_statement,
+    literal,
     quoted,
     rows_record,
     updated_record,
@@ -42,7 +43,7 @@ from polyhop.warehouse.tables.connection import (
 def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.Table]) -> None:
     """Writes the list, whole or not at all; each table becomes a row group."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+    with replacing(path) as temporary, pq.ParquetWriter(temporary, schema, compression="lz4") as writer:
         for table in batches:
             writer.write_table(table, row_group_size=max(1, len(table)))
 
@@ -423,7 +424,7 @@ def forget_update(build: Build, table: Table) -> None:
 
 
 def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Table, rows: str, outdated: str) -> None:
-    """Replaces rows of a table that began as that of the version before; notes its rows and checksum.
+    """Replaces rows of a table that began as that of the version before; notes its rows, checksum and touched ids.
 
     `rows` is a SELECT of its stored columns: those that take the places of the rows that the condition `outdated` is
     true of. The condition is about the key, so that a row with the key of one that it is true of is outdated as well.
@@ -448,9 +449,13 @@ def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Tab
         f"FROM old_rows AS o FULL JOIN new_rows AS n ON {' AND '.join(same)} WHERE o.place IS NULL OR n.rowid IS NULL"
     )
     gone, come = (f"IN (SELECT {which} FROM differing_rows)" for which in ("gone", "come"))
-    removed = rows_record(connection, f"SELECT * EXCLUDE (place) FROM old_rows WHERE place {gone}")
-    added = rows_record(connection, f"FROM new_rows WHERE rowid {come}")
-    before = updated_tables(build)[table.name]
+    went, came = f"SELECT * EXCLUDE (place) FROM old_rows WHERE place {gone}", f"FROM new_rows WHERE rowid {come}"
+    removed, added = rows_record(connection, went), rows_record(connection, came)
+    if ids := ", ".join(_ids(table)):
+        touched = f"SELECT unnest([{ids}]) AS id FROM ({went} UNION ALL {came})"
+        file = build.updates / f"{table.name}-{token_hex(4)}.parquet"
+        connection.execute(f"COPY ({touched}) TO {literal(str(file))}")
+    before = UpdatedTable.model_validate_json(_note(build, table.name).read_bytes())
     forget_update(build, table)  # until the rows are as it will say
     connection.execute(f"DELETE FROM {name} WHERE rowid {gone}")
     connection.execute(f"INSERT INTO {name} ({stored}) SELECT {stored} FROM new_rows WHERE rowid {come} ORDER BY {key}")
@@ -469,6 +474,17 @@ def updated_tables(build: Build) -> dict[str, UpdatedTable]:
     return {file.stem: UpdatedTable.model_validate_json(file.read_bytes()) for file in build.updates.glob("*.json")}
 
 
+def touched_ids(build: Build, tables: Iterable[Table]) -> list[str]:
+    """Files of the ids in rows of these tables that came or went; none if that is not known of all tables with ids."""
+    known = updated_tables(build)
+    is_known = all(table.name in known for table in tables if _ids(table))
+    return sorted(map(str, build.updates.glob("*.parquet"))) if is_known else []
+
+
+def _ids(table: Table) -> list[str]:
+    return [column for column in table.column_names if column.endswith("_id")]
+
+
 def _as_before(earlier: Earlier, table: Table) -> UpdatedTable:
     return UpdatedTable(record=earlier.records[table.name], appended=earlier.appended.get(table.name, 0))
 
@@ -482,7 +498,7 @@ def are_as_before(build: Build, tables: Iterable[Table]) -> bool:
 def _write_note(build: Build, table: Table, known: UpdatedTable) -> None:
     with writing("what was updated", build.updates):
         build.updates.mkdir(parents=True, exist_ok=True)
-        write_whole(_note(build, table.name), known.model_dump_json().encode())
+        _note(build, table.name).write_text(known.model_dump_json())  # a run that was killed begins them again
 
 
 def _note(build: Build, table: str) -> Path:

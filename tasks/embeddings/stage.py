@@ -37,7 +37,6 @@ from polyhop.warehouse.vectors.kinds import (
     HASH_BYTES,
     EarlierVectors,
     VectorKind,
-    hashes_of,
     open_earlier,
     sampled_sentences,
     sampled_texts,
@@ -74,10 +73,11 @@ def _rows_at(path: Path, numbers: NDArray[np.int64], size: int) -> Iterator[pa.T
             ).combine_chunks()
 
 
-def read_hashes(path: Path) -> list[bytes]:
-    """Content hashes of all things, in order."""
-    hashes: list[bytes] = pq.read_table(path, columns=["content_hash"]).column(0).to_pylist()
-    return hashes
+def read_hashes(path: Path) -> NDArray[np.uint8]:
+    """Content hashes of all things, in order, shape (n, 32)."""
+    column = pq.read_table(path, columns=["content_hash"]).column(0).combine_chunks()
+    held = np.frombuffer(column.buffers()[1] or b"", np.uint8)
+    return held[: len(column) * HASH_BYTES].reshape(-1, HASH_BYTES)
 
 
 Vectors = NDArray[np.float32]
@@ -121,7 +121,7 @@ class EmbedStage(Stage):
                 write_batches(path, SCHEMA, (_table(number * size, things, key) for number, things in listed))
             if self._earlier_files(build) and not self._new_things(build).is_file():
                 earlier = self._earlier(build, self._encoder(build).dimension)
-                missing = np.flatnonzero(earlier.rows_of(hashes_of(read_hashes(path))) < 0)
+                missing = np.flatnonzero(earlier.rows_of(read_hashes(path)) < 0)
                 write_batches(self._new_things(build), SCHEMA, _rows_at(path, missing, size))
         return [n for n in range(batch_count(self._wanted(build))) if not is_part_done(folder, n)]
 
@@ -166,7 +166,7 @@ class EmbedStage(Stage):
             vectors = encoder.encode(things.column("text").to_pylist(), self._known_as)
         except ModelUnavailableError as error:
             # How many of all texts of the kind have a vector.
-            keys = [key.hex() for key in read_hashes(self._wanted(build))]
+            keys = [key.tobytes().hex() for key in read_hashes(self._wanted(build))]
             known, count = encoder.known(keys), row_count(self._things(build))
             done = count - sum(key not in known for key in keys)
             error.args = (f"{error} {done:,} of {count:,} texts are embedded and kept; run the same command again.",)
@@ -179,7 +179,7 @@ class EmbedStage(Stage):
     def finish(self, build: Build) -> Counts:
         """Writes the matrix, in number order, with the content hashes of its rows, and lists the vectors."""
         encoder, things = self._encoder(build), self._things(build)
-        hashes = hashes_of(read_hashes(things))
+        hashes = read_hashes(things)
         values = {"kind": self.kind.name, "model": encoder.model, "dimension": encoder.dimension}
         with build.tables() as connection:
             connection.execute(statement("vectors", "fill_embeddings"), {**values, "things": [str(things)]})

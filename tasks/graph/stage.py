@@ -21,14 +21,18 @@ def relation_arrays(
 ) -> dict[str, NDArray[np.generic]]:
     """The relation graph's arrays by name.
 
-    Shape (m,) each: the entity that a relation leaves, the other that it enters, its label; ordered by these.
+    Shape (m,) each: the entity that a relation leaves, the other that it enters, its label; in any order.
     Cost: O(m log m).
     """
     directed = sources * entity_count + targets
+    order = np.argsort(directed)
+    directed, labels = directed[order], labels[order]
     places = np.sort(np.concatenate((directed, targets * entity_count + sources)))
     places = places[np.diff(places, prepend=-1) > 0]  # numpy's unique, by a hash table, takes ten times as long
     rows, neighbours = np.divmod(places, max(1, entity_count))
-    per_place = np.bincount(np.searchsorted(places, directed), minlength=len(places))
+    at, label_count = np.searchsorted(places, directed), labels.max(initial=0) + 1
+    labels = np.sort(at * label_count + labels) % label_count  # ascending at each place
+    per_place = np.bincount(at, minlength=len(places))
     per_row = np.bincount(rows, minlength=entity_count)
     return {
         "indptr": _starts(per_row),
@@ -105,15 +109,20 @@ class BipartiteStage(Stage):
             edges = connection.execute(statement("graph", "bipartite_edges")).fetchnumpy()
             row = connection.execute(statement("graph", "node_counts")).fetchone() or (0, 0)
         passage_count, entity_count = row
-        per_passage = np.bincount(edges["passage"].astype(np.int64), minlength=passage_count)
+        # several extractors' mentions of one entity are one edge; numpy sorts in a tenth of DuckDB's time
+        places = edges["passage"].astype(np.int64) * entity_count + edges["entity"]
+        order = np.argsort(places)
+        places = places[order]
+        firsts = np.flatnonzero(np.diff(places, prepend=-1))
+        passages, entities = np.divmod(places[firsts], max(1, entity_count))
         arrays = {
-            "indptr": _starts(per_passage),
-            "indices": edges["entity"].astype(np.int32),
-            "tf": edges["tf"].astype(np.float64),
-            "title": edges["is_title"].astype(np.bool_),
+            "indptr": _starts(np.bincount(passages, minlength=passage_count)),
+            "indices": entities.astype(np.int32),
+            "tf": np.add.reduceat(edges["tf"][order], firsts).astype(np.float64),
+            "title": np.logical_or.reduceat(edges["is_title"][order], firsts),
         }
         save_arrays(build.staging.arrays, "bipartite", arrays)
-        return {"passages": passage_count, "names": entity_count, "edges": len(edges["entity"])}
+        return {"passages": passage_count, "names": entity_count, "edges": len(entities)}
 
 
 GRAPH = BipartiteStage()

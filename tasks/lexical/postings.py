@@ -54,7 +54,8 @@ def merged_postings(earlier: LexicalIndex, numbers: NDArray[np.int64], changed: 
     added_terms, added_passages, added_tf = _entries(changed, np.flatnonzero(~is_kept))
     left = np.bincount(kept_terms, minlength=len(earlier.terms)) > 0
     old_terms = [term for term, is_left in zip(earlier.terms, left.tolist(), strict=True) if is_left]
-    terms = {term: number for number, term in enumerate(sorted({*old_terms, *changed.terms}))}
+    # two ascending runs, which `sorted` merges
+    terms = {term: number for number, term in enumerate(dict.fromkeys(sorted([*old_terms, *changed.terms])))}
     term_now = np.full(len(earlier.terms), -1, dtype=np.int64)
     term_now[left] = [terms[term] for term in old_terms]
     added_terms = np.array([terms[term] for term in changed.terms], dtype=np.int64)[added_terms]

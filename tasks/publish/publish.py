@@ -30,7 +30,7 @@ from polyhop.schemas.tables import CHANGES, VIEWS, Table
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles, tables_of
 from polyhop.warehouse.artefacts import PARTITIONS, TITLE_KEYS, open_array, save_arrays
-from polyhop.warehouse.build import Build, kept_files, latest_manifest, row_count, updated_tables
+from polyhop.warehouse.build import Build, kept_files, latest_manifest, row_count, touched_ids, updated_tables
 from polyhop.warehouse.files.corpora import UNOPENED
 from polyhop.warehouse.files.disk import file_checksum, link_or_copy
 from polyhop.warehouse.files.layout import IndexFolder
@@ -276,7 +276,9 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         connection.executemany(filled, [(run_id, name, build.fingerprint(name), counts) for name, counts in counted])
         changes = _fill_changes(build, connection, number)
         updates = updated_tables(build)  # keys were looked at when rows came
-        check_invariants(connection, stages, [table for table in (*held, CHANGES) if table.name not in updates])
+        touched = touched_ids(build, [table for stage in stages for table in stage.updated])
+        derived = [table for table in (*held, CHANGES) if table.name not in updates]
+        check_invariants(connection, stages, derived, touched)
         _describe(connection, [*held, CHANGES])
         connection.execute("CHECKPOINT")
         _save_title_keys(build, connection, recipes.get("extract", ""))
@@ -388,8 +390,16 @@ def _sources(build: Build) -> dict[str, SourceState]:
     }
 
 
-def check_invariants(connection: duckdb.DuckDBPyConnection, stages: Sequence[Stage], tables: Sequence[Table]) -> None:
-    """Checks that the invariants of the stages hold and that the keys of these tables are unique."""
+def check_invariants(
+    connection: duckdb.DuckDBPyConnection, stages: Sequence[Stage], tables: Sequence[Table], touched: Sequence[str] = ()
+) -> None:
+    """Checks that the invariants of the stages hold and that the keys of these tables are unique.
+
+    `touched` are files of ids, if nothing else changed since a version whose invariants hold.
+    """
+    if touched:
+        connection.execute(statement("updates", "touched_ids"), {"files": touched})
+    connection.execute(statement("updates", "some_are_touched" if touched else "all_are_touched"))
     for stage in stages:
         for name, sql in stage.invariants.items():
             count, example = connection.execute(sql).fetchone() or (0, None)
@@ -504,7 +514,8 @@ def _table_of(build: Build, kind: VectorKind, wanted: VectorRows) -> SyncedTable
     current = latest_manifest(build)
     before = current.vectors.get(kind.name) if current is not None else None
     table, store = before.table if before is not None else kind.table, open_vector_store(build.folder)
-    if kind.name not in build.distrusted and not store.find_damage(table):
+    # a table of the current version was looked at when the run began
+    if kind.name not in build.distrusted and (before is not None or not store.find_damage(table)):
         try:
             if not is_large:
                 return store.sync(table, wanted, has_graph=has_graph)

@@ -38,17 +38,18 @@ def connect(path: Path, *, read_only: bool, memory_mb: int = MEMORY_MB) -> Itera
         StatementRejectedError: If DuckDB refuses a statement inside the block.
     """
     with translated(path):
+        idle = _idle.setdefault((os.getpid(), memory_mb), [])
         try:
-            instance = _idle.get(os.getpid(), []).pop()
+            instance = idle.pop()
         except IndexError:
             instance = duckdb.connect(":memory:")
+            instance.execute(f"SET memory_limit = '{memory_mb}MB'")
             show_no_progress(instance)
         spill_folder, is_reusable = path.with_name(f"{path.name}.tmp"), False
         try:
             with instance.cursor() as connection:
                 # makes the file the default database, under the name that DuckDB itself would give it
                 name, mode = quoted(path.stem), " (READ_ONLY)" if read_only else ""
-                connection.execute(f"SET memory_limit = '{memory_mb}MB'")
                 connection.execute(f"SET temp_directory = {literal(str(spill_folder))}")
                 connection.execute(f"ATTACH {literal(str(path))} AS {name}{mode}")
                 connection.execute(f"USE {name}")
@@ -60,13 +61,15 @@ def connect(path: Path, *, read_only: bool, memory_mb: int = MEMORY_MB) -> Itera
             is_reusable = not spill_folder.exists()  # one that used a folder keeps to it
         finally:
             if is_reusable:
-                _idle.setdefault(os.getpid(), []).append(instance)
+                idle.append(instance)
             else:
                 instance.close()
 
 
-_idle: dict[int, list[duckdb.DuckDBPyConnection]] = {}
-"""Instances that nobody uses, by process: their threads do not survive a fork."""
+_idle: dict[tuple[int, int], list[duckdb.DuckDBPyConnection]] = {}
+"""Instances that nobody uses, by process, because their threads do not survive a fork, and by memory limit: to set one
+takes 8 ms of processor time, for DuckDB gives back the memory that it would use again.
+"""
 
 _ATTACHED = "SELECT database_name FROM duckdb_databases() WHERE NOT internal AND database_name <> 'memory'"
 

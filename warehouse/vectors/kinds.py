@@ -201,11 +201,6 @@ class EarlierVectors:
         forget_pages(matrix)
 
 
-def hashes_of(keys: Sequence[bytes]) -> Hashes:
-    """Content hashes of 32 bytes each as an array of shape (n, 32)."""
-    return np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(len(keys), HASH_BYTES)
-
-
 def open_earlier(files: Sequence[Path], dimension: int) -> EarlierVectors:
     """The vectors in these files, hashes first, then the matrix; none if there are no files, or they do not fit."""
     return _opened(tuple(files), dimension)

@@ -135,6 +135,14 @@ _MARGINS = (timedelta(seconds=1), timedelta(seconds=1), timedelta(minutes=1))
 time that may take longer, and is done then."""
 
 
+MOST_FRAGMENTS = 10
+"""Files of rows that a table may have before they are joined: an edit adds one, and to join them is to write all rows.
+Chosen: until then rows that nobody pins stay on the disk.
+"""
+MOST_WRITTEN = 0.1
+"""Share of rows that a run may write or delete without joining files; chosen: so files hold all rows twice at most."""
+
+
 class LanceVectors:
     """The vectors of one index: a database in a folder, which need not exist yet.
 
@@ -154,19 +162,17 @@ class LanceVectors:
         """
         with translated(self._database):
             connection, schema = _connect(self._database), _schema(rows.vectors.shape[1])
-            from lancedb.index import BTree, IvfFlat, IvfHnswFlat, IvfRq
+            from lancedb.index import IvfFlat, IvfHnswFlat, IvfRq
 
             held: Any = connection.create_table(table, schema=schema, exist_ok=True)
             if held.schema.field("vector").type != schema.field("vector").type:  # an empty one in its stead
                 held = connection.create_table(table, schema=schema, mode="overwrite")
             changed, vanished = _write_differences(held, rows)
             is_changed = bool(changed or vanished)
-            if rows.ids and not is_partitioned and (is_changed or not _is_indexed(held)):
-                # Makes the index of ids from scratch, of compacted rows; a table with partitions is never changed.
+            if changed + vanished > MOST_WRITTEN * len(rows.ids) or _fragment_count(held) > MOST_FRAGMENTS:
                 for index in held.list_indices():
                     held.drop_index(index.name)  # compaction would rewrite them, and take as long as making them again
                 _optimize(held, timedelta(days=7))
-                held.create_index("id", config=BTree(), replace=True)
             # Of all rows; LanceDB cannot index a table without rows.
             if has_graph and (is_changed or not has_hnsw(held)):
                 limits = {"num_partitions": 1, "m": HNSW_M, "ef_construction": HNSW_EF_CONSTRUCTION}
@@ -225,7 +231,8 @@ class LanceVectors:
     def clean(self, pins: Collection[str], tables: Collection[str], *, at_once: bool = False) -> None:
         """Frees what no published version holds any more: other tags than `pins`, other tables than `tables`.
 
-        `at_once`: also files of no version, which killed runs left; LanceDB keeps them for seven days otherwise.
+        A table with files that could be joined is left alone until `sync` has joined them. `at_once`: it is not, and
+        files of no version go, which killed runs left; LanceDB keeps them for seven days otherwise.
         """
         for folder in sorted(self._database.glob("*.lance")):
             if folder.stem not in tables:
@@ -237,7 +244,8 @@ class LanceVectors:
                     for tag in table.tags.list():
                         if tag not in pins:
                             table.tags.delete(tag)
-                    _optimize(table, timedelta(0), at_once=at_once)
+                    if at_once or _fragment_count(table) <= 1:
+                        _optimize(table, timedelta(0), at_once=at_once)
             except DamagedStoreError:
                 continue  # only older versions can still need it; `polyhop verify` says so
 
@@ -370,11 +378,9 @@ def _open_table(database: Path, name: str) -> Any:
     return _connect(database).open_table(name)
 
 
-def _is_indexed(table: Any) -> bool:
-    """Whether indexes, that of ids among them, have all rows; not so if a run was killed before it had made them."""
-    indexes = table.list_indices()
-    is_there = any(list(index.columns) == ["id"] for index in indexes)
-    return is_there and not any(table.index_stats(index.name).num_unindexed_rows for index in indexes)
+def _fragment_count(table: Any) -> int:
+    """How many files of rows could be joined."""
+    return int(table.stats()["fragment_stats"]["num_small_fragments"])
 
 
 def _schema(dimension: int) -> pa.Schema:

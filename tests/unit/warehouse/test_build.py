@@ -18,12 +18,15 @@ from polyhop.schemas.errors import DamagedStoreError, InvariantError, MissingArt
 from polyhop.schemas.ports import Artefact, Stored
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.tables import ENTITIES, RELATION_SOURCES, RELATIONS
+from polyhop.tasks.publish.publish import check_invariants
+from polyhop.tasks.stage import Stage
 from polyhop.warehouse import build as builds
 from polyhop.warehouse.artefacts import GRAPH, SURFACES, ArrayFolder, lexical_of, open_array, save_arrays
-from polyhop.warehouse.build import Build, replace_rows, start_build, updated_tables
+from polyhop.warehouse.build import Build, replace_rows, start_build, touched_ids, updated_tables
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.warehouse.open import open_published
+from polyhop.warehouse.statements import statements
 from polyhop.warehouse.tables.connection import connect, create_statement, table_record
 
 SCHEMA = pa.schema([("n", pa.int64()), ("text", pa.string())])
@@ -114,6 +117,16 @@ def test_minus_zero_is_another_value(build: Build, connection: duckdb.DuckDBPyCo
         replace_rows(build, connection, RELATIONS, ROWS.format(f"{confidence}::DOUBLE", 1), FIRST)
     shown = connection.execute(f"SELECT confidence::VARCHAR FROM relations WHERE {FIRST}").fetchone()
     assert shown == ("-0.0",)
+
+
+def test_invariants_are_checked_of_ids_that_came_or_went(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
+    """No relation here has a source."""
+    stage, law = Stage(), "relation_without_source"
+    stage.invariants = {law: statements("text_invariants")[law]}
+    replace_rows(build, connection, RELATIONS, ROWS.format("0.5::DOUBLE", 1), FIRST)
+    for tables, found in (([RELATIONS], f"1 rows .*{law}.*r000"), ([RELATIONS, ENTITIES], f"{COUNT} rows .*{law}")):
+        with pytest.raises(InvariantError, match=found):
+            check_invariants(connection, [stage], [], touched_ids(build, tables))
 
 
 @pytest.mark.parametrize("outdated", [FIRST, "false"])

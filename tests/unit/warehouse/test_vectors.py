@@ -19,7 +19,7 @@ from polyhop.warehouse.artefacts import RowsOnDisk, open_array
 from polyhop.warehouse.files.versions import CHECKSUM, document_checksum
 from polyhop.warehouse.open import open_published
 from polyhop.warehouse.vectors import kinds
-from polyhop.warehouse.vectors.kinds import MOST, EarlierVectors, cosine_scale, hashes_of, open_earlier, spread
+from polyhop.warehouse.vectors.kinds import MOST, EarlierVectors, cosine_scale, open_earlier, spread
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.bridge import IN_COSINES, BridgeParameters
 
@@ -27,7 +27,7 @@ ROWS = arrays(np.float64, st.tuples(st.integers(1, 12), st.just(4)), elements=st
 
 
 def hashes(*numbers: int) -> NDArray[np.uint8]:
-    return hashes_of([number.to_bytes(8, "little") * 4 for number in numbers])
+    return np.array([list(number.to_bytes(8, "little") * 4) for number in numbers], np.uint8).reshape(-1, 32)
 
 
 def saved(folder: Path, *arrays: NDArray[np.generic]) -> list[Path]:

@@ -1,14 +1,12 @@
 -- Statements that read the graph in the numbering of the arrays.
 
 -- name: bipartite_edges
--- Passage number, entity number, tf and title flag of every mention of a name, in order.
+-- Passage number, entity number, tf and title flag of every mention of a name, in no order.
 WITH p AS (SELECT passage_id, row_number() OVER (ORDER BY passage_id) - 1 AS n FROM passages),
 e AS (SELECT entity_id, row_number() OVER (ORDER BY key) - 1 AS n FROM entities WHERE is_named)
-SELECT p.n AS passage, e.n AS entity, sum(m.tf)::DOUBLE AS tf, bool_or(m.is_title) AS is_title
+SELECT p.n AS passage, e.n AS entity, m.tf, m.is_title
 FROM mentions AS m JOIN p ON p.passage_id = m.unit_id JOIN e ON e.entity_id = m.entity_id
-WHERE m.level = 'passage'
-GROUP BY p.n, e.n
-ORDER BY p.n, e.n;
+WHERE m.level = 'passage';
 
 -- name: node_counts
 -- Number of passages and of named entities.
@@ -19,8 +17,8 @@ SELECT (SELECT count(*) FROM passages), (SELECT count(*) FROM entities WHERE is_
 SELECT passage_id, title, text FROM passages ORDER BY passage_id;
 
 -- name: relation_edges
--- Numbers of source, target and label of every relation between two named entities, in order. Spreading and chains are
--- defined on simple graphs: relations of an entity to itself, which only a knowledge graph has, stay in the table.
+-- Numbers of source, target and label of every relation between two named entities, in no order. Spreading and chains
+-- are defined on simple graphs: relations of an entity to itself, which only a knowledge graph has, stay in the table.
 WITH e AS (SELECT entity_id, row_number() OVER (ORDER BY key) - 1 AS n FROM entities WHERE is_named),
 l AS (SELECT relation, row_number() OVER (ORDER BY relation) - 1 AS n FROM (SELECT DISTINCT relation FROM relations))
 SELECT s.n AS source, t.n AS target, l.n AS label
@@ -28,8 +26,7 @@ FROM relations AS r
 JOIN e AS s ON s.entity_id = r.source_id
 JOIN e AS t ON t.entity_id = r.target_id
 JOIN l ON l.relation = r.relation
-WHERE s.n <> t.n
-ORDER BY s.n, t.n, l.n;
+WHERE s.n <> t.n;
 
 -- name: entity_fields
 -- Name, type and description of named entities in number order.

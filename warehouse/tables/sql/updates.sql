@@ -1,4 +1,4 @@
--- Statements about the file of tables that begin as those of the version before: what it holds.
+-- Statements about the file of tables that begin as those of the version before: what it holds, what changed.
 
 -- name: tables
 -- Tables of the database in use.
@@ -7,3 +7,15 @@ SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() 
 -- name: views
 -- Views of the database in use.
 SELECT view_name FROM duckdb_views() WHERE database_name = current_database() AND NOT internal;
+
+-- name: touched_ids
+-- Ids in rows that came or went.
+CREATE OR REPLACE TEMP TABLE touched_ids AS SELECT DISTINCT id FROM read_parquet($files);
+
+-- name: some_are_touched
+-- Invariants look at rows with such ids: what concerns another one is as it was in the version before.
+CREATE OR REPLACE TEMP MACRO is_touched(one) AS one IN (SELECT t.id FROM touched_ids AS t);
+
+-- name: all_are_touched
+-- Invariants look at all rows.
+CREATE OR REPLACE TEMP MACRO is_touched(one) AS true;
