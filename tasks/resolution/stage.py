@@ -156,8 +156,6 @@ def showing(connection: duckdb.DuckDBPyConnection, raw: Mapping[str, RawRows], b
         yield
 
 
-
-
 _STATED = {
     "propositions": (PROPOSITIONS, PROPOSITION_PASSAGES, PROPOSITION_ENTITIES),
     "triples": (TRIPLES, TRIPLE_PASSAGES, TRIPLE_ENTITIES),

@@ -29,7 +29,7 @@ CREATE OR REPLACE TEMP TABLE named_keys AS SELECT DISTINCT key FROM differing_me
 -- name: named_now
 -- All mentions of names of which something else is said.
 CREATE OR REPLACE TEMP TABLE resolved_mentions AS
-SELECT *, key AS own_key FROM all_mentions SEMI JOIN named_keys USING (key);
+SELECT * EXCLUDE (description, spans_json), key AS own_key FROM all_mentions SEMI JOIN named_keys USING (key);
 
 -- name: key_map_before
 -- Keys that were merged into another entity's.
