@@ -27,7 +27,8 @@ def relation_arrays(
     directed = sources * entity_count + targets
     order = np.argsort(directed)
     directed, labels = directed[order], labels[order]
-    places = np.sort(np.concatenate((directed, targets * entity_count + sources)))
+    places = np.concatenate((directed, targets * entity_count + sources))
+    places.sort()
     places = places[np.diff(places, prepend=-1) > 0]  # numpy's unique, by a hash table, takes ten times as long
     rows, neighbours = np.divmod(places, max(1, entity_count))
     at, label_count = np.searchsorted(places, directed), labels.max(initial=0) + 1
@@ -43,7 +44,7 @@ def relation_arrays(
 
 
 def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64, copy=False)
 
 
 # Source: bridge-masked.md 2.
@@ -110,7 +111,7 @@ class BipartiteStage(Stage):
             row = connection.execute(statement("graph", "node_counts")).fetchone() or (0, 0)
         passage_count, entity_count = row
         # several extractors' mentions of one entity are one edge; numpy sorts in a tenth of DuckDB's time
-        places = edges["passage"].astype(np.int64) * entity_count + edges["entity"]
+        places = edges["passage"] * entity_count + edges["entity"]
         order = np.argsort(places)
         places = places[order]
         firsts = np.flatnonzero(np.diff(places, prepend=-1))
@@ -155,10 +156,9 @@ class RelationStage(Stage):
             edges = connection.execute(statement("graph", "relation_edges")).fetchnumpy()
             entities = connection.sql(statement("graph", "entity_fields")).to_arrow_table()
             texts = _text_arrays(entities)
-        sources, targets, labels = (edges[name].astype(np.int64) for name in ("source", "target", "label"))
-        arrays = relation_arrays(sources, targets, labels, len(entities))
+        arrays = relation_arrays(edges["source"], edges["target"], edges["label"], len(entities))
         save_arrays(build.staging.arrays, "relations", {**arrays, **texts})
-        return {"names": len(entities), "relations": len(labels), "neighbours": len(arrays["indices"]) // 2}
+        return {"names": len(entities), "relations": len(edges["label"]), "neighbours": len(arrays["indices"]) // 2}
 
 
 RELATIONS = RelationStage()
