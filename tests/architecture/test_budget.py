@@ -13,14 +13,14 @@ from polyhop.worker.strategies.registry import MODULES as OURS
 from polyhop.worker.strategies.registry import STRATEGIES
 
 PROJECT = Path(__file__).resolve().parents[2]
-MODULES = 227
+MODULES = 228
 PRODUCT_LINES = 58_467
 SETTINGS = 68
 PARAMETERS = 199  # of all strategies together
 FLAGS = 225  # of all commands together, as docs/cli.md lists them
 TEST_LINES = 42_000
 TEST_FILES = 165
-FILES = {"index": 91, "ask": 59}
+FILES = {"index": 92, "ask": 59}
 """Files of ours that a command runs through."""
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -27,11 +26,11 @@ from polyhop.schemas.errors import ConfigurationError, ContractError, StoreConfl
 from polyhop.schemas.manifest import Outcome, RunRecord, StageUse, Starter, VectorRecord
 from polyhop.schemas.records import EntityEdit
 from polyhop.warehouse.files import evaluations, versions
-from polyhop.warehouse.files.disk import file_hash, require_place, write_json_lines
+from polyhop.warehouse.files.disk import require_place, write_json_lines
 from polyhop.warehouse.files.evaluations import check_folder, read_run, run_numbers, store_run
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.files.versions import point_to, published_versions, read_lease, read_runs, writer_lease
-from polyhop.warehouse.machine import is_running, machine, now, peak_rss_mb, user_name
+from polyhop.warehouse.machine import is_running
 from polyhop.warehouse.tables.query import query_rows
 from polyhop.warehouse.user_files import change_edits, read_edits
 
@@ -272,23 +271,8 @@ def test_is_running(monkeypatch: pytest.MonkeyPatch, host: str, error: type[OSEr
     assert kill.call_args_list == ([] if host else [call(4321, 0)])
 
 
-def test_user_memory_and_machine_are_stated(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert 10 < peak_rss_mb() < 1_000_000
-    assert machine()["cores"] == os.cpu_count()
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", now())
-    monkeypatch.setattr("getpass.getuser", Mock(side_effect=KeyError))
-    assert user_name() == f"user {os.getuid()}"
-
-
 def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
-
-
-def test_rows_are_written_one_a_line_and_counted(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    assert write_json_lines(path, iter(ROWS), "the rows") == 2
-    assert path.read_text(encoding="utf-8") == '{"a": 1}\n{"b": "é\\n東京"}\n'
-    assert (write_json_lines(path, [], "the rows"), path.read_bytes()) == (0, b"")
 
 
 def test_an_error_of_a_row_leaves_the_file_before_and_nothing_beside_it_and_a_link_stays_a_link(tmp_path: Path) -> None:
@@ -315,14 +299,6 @@ def test_a_place_where_no_file_can_be_is_said_with_what_was_to_be_written(tmp_pa
         require_place(tmp_path, "the scores")
     require_place(tmp_path / "new.jsonl", "the scores")
     assert names_in(tmp_path) == []
-
-
-def test_the_hash_of_a_question_file_is_that_of_its_bytes(tmp_path: Path) -> None:
-    (tmp_path / "q.jsonl").write_bytes(b"abc")
-    known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    assert file_hash(tmp_path / "q.jsonl", "the questions") == known
-    with pytest.raises(errors.SourceError, match=r"nothere\.jsonl: No such file"):
-        file_hash(tmp_path / "nothere.jsonl", "the questions")
 
 
 def test_evaluations_are_numbered_from_one_and_read_as_they_were_stored(tmp_path: Path) -> None:
