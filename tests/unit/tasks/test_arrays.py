@@ -39,8 +39,12 @@ def test_texts_come_back_whatever_they_hold() -> None:
     arrays = text_arrays(field for row in rows for field in row)
     texts = StoredTexts(arrays["text-starts"], arrays["texts"])  # type: ignore[arg-type]
     assert texts.of(range(9)) == [field for row in rows for field in row]
-    nothing = _text_arrays(pa.table({"key": pa.array([], pa.string())}))
-    assert {name: array.tolist() for name, array in nothing.items()} == {"text-starts": [0], "texts": []}
+    joined = [{"texts": "".join(row), "lengths": [len(field.encode()) for field in row]} for row in rows]
+    types = pa.schema([("texts", pa.string()), ("lengths", pa.list_(pa.int64()))])
+    for some in (joined, []):
+        made = _text_arrays(pa.Table.from_pylist(some, types))
+        expected = text_arrays(field for row in rows[: len(some)] for field in row)
+        assert {name: array.tolist() for name, array in made.items()} == {n: a.tolist() for n, a in expected.items()}
 
 
 @pytest.mark.parametrize(
