@@ -39,8 +39,12 @@ def test_texts_come_back_whatever_they_hold() -> None:
     arrays = text_arrays(field for row in rows for field in row)
     texts = StoredTexts(arrays["text-starts"], arrays["texts"])  # type: ignore[arg-type]
     assert texts.of(range(9)) == [field for row in rows for field in row]
-    nothing = _text_arrays(pa.table({"key": pa.array([], pa.string())}))
-    assert {name: array.tolist() for name, array in nothing.items()} == {"text-starts": [0], "texts": []}
+    joined = [{"texts": "".join(row), "lengths": [len(field.encode()) for field in row]} for row in rows]
+    types = pa.schema([("texts", pa.string()), ("lengths", pa.list_(pa.int64()))])
+    for some in (joined, []):
+        made = _text_arrays(pa.Table.from_pylist(some, types))
+        expected = text_arrays(field for row in rows[: len(some)] for field in row)
+        assert {name: array.tolist() for name, array in made.items()} == {n: a.tolist() for n, a in expected.items()}
 
 
 @pytest.mark.parametrize(
@@ -49,7 +53,6 @@ def test_texts_come_back_whatever_they_hold() -> None:
         ("History of Mississippi", {"history", "history of", "of mississippi", "mississippi"}),
         ("The Wizard of Oz", {"wizard", "the wizard", "wizard of", "of oz", "the wizard of", "wizard of oz"}),
         ("Texas", set()),
-        ("", set()),
         ("of the sea", {"the sea"}),
         ("WHO Report", {"report"}),
         ("Émile's Łódź", {"emile", "emile s", "s łodz", "łodz"}),
@@ -165,7 +168,7 @@ def by_definition(vectors: Vectors, names: list[str], rule: SynonymRule) -> dict
 
 
 @given(
-    count=st.integers(1, 60),
+    count=st.integers(0, 60),
     groups=st.integers(1, 8),
     seed=st.integers(0, 1000),
     short=st.sets(st.integers(0, 59)),
@@ -176,19 +179,13 @@ def test_pairs_are_those_of_the_definition(
     count: int, groups: int, seed: int, short: set[int], neighbours: int, threshold: float
 ) -> None:
     vectors = clustered(count, groups, seed)
-    names = ["EU" if number in short else f"Entity {number}" for number in range(count)]
+    names = [("EU", "U.K.")[number % 2] if number in short else f"Entity {number}" for number in range(count)]
     rule = SynonymRule(threshold, neighbours)
     found = find_synonyms(vectors, names, rule)
     expected = by_definition(vectors, names, rule)
-    assert [tuple(pair) for pair in found.pairs.tolist()] == sorted(expected)
+    assert (found.pairs.shape[1], [tuple(pair) for pair in found.pairs.tolist()]) == (2, sorted(expected))
     assert found.cosines == pytest.approx([expected[pair] for pair in sorted(expected)], abs=1e-9)
     assert found.recall == 1.0
-
-
-def test_two_names_of_two_letters_are_never_synonyms_but_others_find_them() -> None:
-    vectors = unit(np.array([[1.0, 0.0], [1.0, 0.01], [1.0, 0.02]]))
-    assert find_synonyms(vectors, ["U.K.", "UK", "United Kingdom"], SynonymRule()).pairs.tolist() == [[0, 2], [1, 2]]
-    assert find_synonyms(vectors[:2], ["U.K.", "UK"], SynonymRule()).pairs.tolist() == []
 
 
 def test_the_search_in_lists_finds_nearly_all_and_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,8 +203,3 @@ def test_the_search_in_lists_finds_nearly_all_and_says_how_many(monkeypatch: pyt
     again = find_synonyms(vectors, names, SynonymRule())
     assert np.array_equal(listed.pairs, again.pairs)
     assert np.array_equal(listed.cosines, again.cosines)
-
-
-def test_no_entities_have_no_synonyms() -> None:
-    found = find_synonyms(np.zeros((0, 384), dtype=np.float32), [], SynonymRule())
-    assert (found.pairs.shape, found.cosines.shape, found.recall) == ((0, 2), (0,), 1.0)

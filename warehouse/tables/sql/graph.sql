@@ -29,8 +29,11 @@ JOIN l ON l.relation = r.relation
 WHERE s.n <> t.n;
 
 -- name: entity_fields
--- Name, type and description of named entities in number order.
-SELECT name, coalesce(type, ''), description FROM entities WHERE is_named ORDER BY key;
+-- Name, type and description of named entities, joined, and how many bytes each has; in number order.
+SELECT
+    concat(name, type, description) AS texts,
+    [strlen(name), coalesce(strlen(type), 0), strlen(description)] AS lengths
+FROM entities WHERE is_named ORDER BY key;
 
 -- name: entity_numbers
 -- Keys and ids of named entities in number order.
