@@ -33,7 +33,7 @@ from polyhop.warehouse.open_models import close_encoders
 
 FLIPS = int(os.environ.get("POLYHOP_FLIPS", "0"))
 SAMPLED = {
-    *(".duckdb", "CURRENT", "_indices.idx", "_indices.lance", "_versions.manifest", "data.lance", "graph.npy"),
+    *(".duckdb", "CURRENT", "_indices.idx", "_versions.manifest", "data.lance", "graph.npy"),
     *("graph.parquet", "manifest.json"),
 }
 """Kinds of files of the short variant; see `kind_of`."""
