@@ -169,7 +169,8 @@ class LanceVectors:
                 held = connection.create_table(table, schema=schema, mode="overwrite")
             changed, vanished = _write_differences(held, rows)
             is_changed = bool(changed or vanished)
-            if changed + vanished > MOST_WRITTEN * len(rows.ids) or _fragment_count(held) > MOST_FRAGMENTS:
+            is_much = changed + vanished > MOST_WRITTEN * len(rows.ids) or _fragment_count(held) > MOST_FRAGMENTS
+            if is_much and not is_partitioned:  # a table with partitions is never changed
                 for index in held.list_indices():
                     held.drop_index(index.name)  # compaction would rewrite them, and take as long as making them again
                 _optimize(held, timedelta(days=7))
