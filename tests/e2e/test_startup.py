@@ -37,9 +37,20 @@ def test_a_command_starts_within_its_processor_seconds(demo_root: Path, name: st
         (("versions", "--index", "demo"), {"numpy", "sqlalchemy", "onnxruntime", "duckdb", "lancedb", "numba"}),
         (("jobs",), {"numpy", "scipy", "onnxruntime", "duckdb", "lancedb", "numba", "prefect", "litellm"}),
         (("ask", "Who?", "--index", "demo"), {"sqlalchemy", "lancedb", "numba", "prefect", "litellm"}),
+        (("verify", "--index", "demo"), {"numba", "prefect", "litellm", "lance_namespace_urllib3_client.api"}),
     ],
 )  # fmt: skip
 def test_a_command_imports_no_package_in_vain(demo_root: Path, command: tuple[str, ...], unwanted: set[str]) -> None:
     words = [sys.executable, "-c", LISTING, *command, "--root", str(demo_root)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert unwanted & set(done.stderr.rpartition("|")[2].split()) == set()
+
+
+def test_the_client_that_lancedb_imports_is_loaded_when_it_is_asked_for() -> None:
+    client = "lance_namespace_urllib3_client"
+    lines = (
+        f"import sys; from polyhop.warehouse.vectors.lance import import_lancedb as load; load(); import {client} as c"
+    )
+    shown = f"print('{client}.api' in sys.modules, c.ApiClient.__name__, '{client}.api' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", f"{lines}; {shown}"], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "ApiClient", "True"]

@@ -6,11 +6,14 @@ Each published version pins a table version by a tag of LanceDB.
 import json
 import os
 import shutil
+import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from importlib.util import find_spec, module_from_spec
 from itertools import chain, count
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -367,12 +370,31 @@ class LanceTable:
         return {**of_rows, "changed": changed, "vectors": rows.vectors[changed]}
 
 
-def _connect(database: Path) -> Any:
+def import_lancedb() -> ModuleType:
+    """LanceDB. The client of remote catalogs that it imports takes half of its second, and is loaded when asked for."""
     os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # else it warns; nobody reads them
     os.environ.setdefault("LANCEDB_LOG", "error")  # likewise of partitions that it skips
+    spec = None if _CLIENT in sys.modules else find_spec(_CLIENT)
+    if spec is not None and spec.loader is not None:
+        client, loader = module_from_spec(spec), spec.loader
+
+        def load(name: str) -> Any:
+            vars(client).pop("__getattr__", None)
+            loader.exec_module(client)
+            return getattr(client, name)
+
+        vars(client)["__getattr__"] = load
+        sys.modules[_CLIENT] = client
     import lancedb
 
-    return lancedb.connect(database)
+    return lancedb
+
+
+_CLIENT = "lance_namespace_urllib3_client"
+
+
+def _connect(database: Path) -> Any:
+    return import_lancedb().connect(database)
 
 
 def _open_table(database: Path, name: str) -> Any:
