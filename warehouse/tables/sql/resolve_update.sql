@@ -1,6 +1,6 @@
 -- Statements that find which rows of resolution's tables differ from those of the version before (`published`, attached).
 -- What is derived again may be more than what differs, never less; raw rows are in the views all_mentions, all_relations,
--- all_propositions, all_triples, and those of the version before in the views whose names end in _before.
+-- all_propositions, all_triples, those of one kind and of changed passages in rows_now and rows_before.
 
 -- name: changed_passages
 -- Passages that came, went, changed, or belong to another document.
