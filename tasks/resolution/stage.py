@@ -150,8 +150,7 @@ def showing(connection: duckdb.DuckDBPyConnection, raw: Mapping[str, RawRows], b
         for name, rows in raw.items():
             _view(connection, "rows_now", f"({rows.query('changed_passages')})")
             _view(connection, "rows_before", f"({before.raw[name].query('changed_passages')})")
-            differing = statement("resolve_update", "rows_that_differ")
-            connection.execute(f"CREATE OR REPLACE TEMP TABLE differing_{name} AS {differing}")
+            _keep(connection, f"differing_{name}", "rows_that_differ")
         _run(connection, "resolve_update", "named_keys", "key_map_before")
         yield
 
@@ -198,13 +197,18 @@ def fill_changed(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
 
     Cost: O(rows) to look through, O(rows of what changed) to derive and to write.
     """
-    _run(connection, "resolve_update", "remapped_keys", "changed_keys", "touched_entities", "leading_keys")
-    _run(connection, "resolve_update", "keyed_mentions_of_changes", "phrases_of_changes")
+    _run(connection, "resolve_update", "remapped_keys", "changed_keys")
+    _view(connection, "some_keys", "changed_keys")
+    _keep(connection, "touched_entities", "entities_of_keys")
+    _run(connection, "resolve_update", "leading_keys", "keyed_mentions_of_changes", "phrases_of_changes")
     _run(connection, "resolve", "drop_deleted_mentions")
     _view(connection, "resolved_mentions", "keyed_mentions")
     _describe(connection)
     _replace(build, connection, ENTITIES, "entities", "entity_id IN (SELECT entity_id FROM touched_entities)")
-    _run(connection, "resolve_update", "moved_keys", "moved_entities", "moved_mentions", "placed_mentions")
+    _run(connection, "resolve_update", "moved_keys", "moved_mentions")
+    _view(connection, "some_keys", "moved_keys")
+    _keep(connection, "moved_entities", "entities_of_keys")
+    _run(connection, "resolve_update", "placed_mentions")
     touched, moved = (f"entity_id IN (SELECT entity_id FROM {name}_entities)" for name in ("touched", "moved"))
     _replace(build, connection, MENTIONS, "mentions", f"unit_id IN (FROM changed_passages) AND {touched} OR {moved}")
     _view(connection, "relations_beside", f"({raw_rows(build, 'relations').query('moved_mentions')})")
@@ -247,6 +251,10 @@ def _describe(connection: duckdb.DuckDBPyConnection) -> None:
 def _run(connection: duckdb.DuckDBPyConnection, file: str, *names: str) -> None:
     for name in names:
         connection.execute(statement(file, name))
+
+
+def _keep(connection: duckdb.DuckDBPyConnection, table: str, rows: str) -> None:
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {statement('resolve_update', rows)}")
 
 
 def _view(connection: duckdb.DuckDBPyConnection, name: str, source: str) -> None:

@@ -105,12 +105,12 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
 def _show_raw(connection: duckdb.DuckDBPyConnection, parts: dict[str, list[str]]) -> None:
     """The views of raw rows that resolution reads."""
     for name in ("mentions", "relations", "propositions", "triples"):
-        for view in (f"all_{name}", f"{name}_before", f"differing_{name}", f"{name}_beside"):
+        for view in (f"all_{name}", f"differing_{name}", f"{name}_beside"):
             connection.execute(f"CREATE VIEW {view} AS FROM read_parquet({parts[f'resolve.{name}']})")
     for table in ("resolved_mentions", "placed_mentions"):
         connection.execute(f"CREATE TEMP TABLE {table} AS SELECT *, key AS own_key FROM all_mentions")
-    for table in ("names_now", "names_before"):
-        connection.execute(f"CREATE TEMP TABLE {table} AS SELECT key FROM all_mentions")
+    for table in ("some_keys", "touched_entities", "moved_entities"):
+        connection.execute(f"CREATE TEMP TABLE {table} AS SELECT key, key AS entity_id FROM all_mentions")
     connection.execute("CREATE TEMP TABLE stated_relations AS FROM all_relations")
     of_edits = ("stated_now", "differing", "stated_beside", "passages_before", "rows_now", "rows_before")
     for table in ("stated", "naming", *of_edits):

@@ -53,18 +53,17 @@ SELECT unnest(keys) FROM differing_propositions
 UNION
 FROM remapped_keys;
 
--- name: touched_entities
--- The entities that these names lead to, before or now.
-CREATE OR REPLACE TEMP TABLE touched_entities AS
+-- name: entities_of_keys
+-- The entities that some keys lead to, before or now.
 WITH meant AS (
-    SELECT coalesce(m.canonical, k.key) AS key FROM changed_keys AS k LEFT JOIN key_map AS m USING (key)
+    SELECT coalesce(m.canonical, k.key) AS key FROM some_keys AS k LEFT JOIN key_map AS m USING (key)
     UNION
-    SELECT coalesce(b.canonical, k.key) FROM changed_keys AS k LEFT JOIN key_map_before AS b USING (key)
+    SELECT coalesce(b.canonical, k.key) FROM some_keys AS k LEFT JOIN key_map_before AS b USING (key)
 )
 SELECT key, left(sha256('entity' || chr(10) || key), 32) AS entity_id FROM meant;
 
 -- name: leading_keys
--- All keys that lead to these now.
+-- All keys that lead to touched entities now.
 CREATE OR REPLACE TEMP TABLE leading_keys AS
 SELECT m.key, m.canonical FROM key_map AS m SEMI JOIN touched_entities AS t ON t.key = m.canonical
 UNION ALL
@@ -114,16 +113,6 @@ UNION
 SELECT m.key FROM key_map AS m JOIN changed AS c ON c.key = m.canonical
 UNION
 SELECT b.key FROM key_map_before AS b JOIN changed AS c ON c.key = b.canonical;
-
--- name: moved_entities
--- The entities of these keys, before and now.
-CREATE OR REPLACE TEMP TABLE moved_entities AS
-WITH meant AS (
-    SELECT coalesce(m.canonical, k.key) AS key FROM moved_keys AS k LEFT JOIN key_map AS m USING (key)
-    UNION
-    SELECT coalesce(b.canonical, k.key) FROM moved_keys AS k LEFT JOIN key_map_before AS b USING (key)
-)
-SELECT key, left(sha256('entity' || chr(10) || key), 32) AS entity_id FROM meant;
 
 -- name: placed_mentions
 -- Those in changed passages, or of entities whose names moved.
