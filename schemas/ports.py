@@ -377,7 +377,7 @@ class VectorRows:
     """All rows a table must have."""
 
     ids: Sequence[str]  # Distinct owner ids.
-    texts: Sequence[str]
+    texts: Callable[[Sequence[int]], Iterable[str]]  # Of the rows of these numbers, which ascend.
     hashes: Sequence[str]  # Content hash of each row: equal hash means equal vector.
     vectors: NDArray[np.float32]  # Shape (n, d), float32.
 

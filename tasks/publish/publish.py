@@ -4,10 +4,10 @@ Nothing is visible before the last step; a crash anywhere leaves the published v
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -174,14 +174,10 @@ def _table_records(build: Build, tables: Sequence[Table], before: Manifest | Non
             }
 
 
-T = TypeVar("T")
-Row = tuple[str, str]  # what is embedded of a thing: first and second
+def encoder_record(build: Build, kind: VectorKind, matrix: NDArray[np.float32]) -> EncoderRecord:
+    """The record of a kind's encoder, whose vectors are the matrix, shape (n, d).
 
-
-def encoder_record(build: Build, kind: VectorKind, rows: Sequence[Row], matrix: NDArray[np.float32]) -> EncoderRecord:
-    """The record of a kind's encoder; that of the version before, if its vectors are taken over.
-
-    `rows` are in the order of the matrix, shape (n, d).
+    That of the version before, if its vectors are taken over.
     """
     current, stage = latest_manifest(build), f"embed-{kind.name}"
     record = current.stages.get(stage) if current is not None else None
@@ -193,9 +189,13 @@ def encoder_record(build: Build, kind: VectorKind, rows: Sequence[Row], matrix: 
     if kind.name != "passage" or choice.name == LOCAL:
         return made
     # spreads of the configured encoder and of the local one, over the same sample
-    chosen = sampled_texts(_Lazy(len(rows), lambda number: kind.text(*rows[number])))
-    texts = [kind.text(*rows[number]) for number in chosen]
-    questions = sampled_sentences([rows[number][1] for number in chosen])
+    with build.tables(read_only=True) as connection:
+        _, *columns = connection.sql(
+            kind.statement("things_in_order"), params=kind.parameters(build.settings)
+        ).to_arrow_table()
+    chosen = sampled_texts(kind.text(first.as_py(), second.as_py()) for first, second in zip(*columns, strict=True))
+    sample = [[column[number].as_py() for column in columns] for number in chosen]
+    texts, questions = [kind.text(*row) for row in sample], sampled_sentences([second for _, second in sample])
     encoder = open_encoder(build.settings)
     local = open_encoder(build.settings.model_copy(update={"encoder": EncoderSettings()}))
     own = spread(encoder.encode_cached_questions(questions), matrix[chosen])
@@ -446,7 +446,7 @@ def _sync_vectors(build: Build) -> tuple[dict[str, VectorRecord], dict[str, NDAr
     records: dict[str, VectorRecord] = {}
     places: dict[str, NDArray[Any]] = {}
     for kind in kinds_in(build.artefacts):
-        wanted, embedded, model = _vector_rows(build, kind)
+        wanted, model = _vector_rows(build, kind)
         if not wanted.ids:
             continue
         synced = _table_of(build, kind, wanted)
@@ -457,44 +457,40 @@ def _sync_vectors(build: Build) -> tuple[dict[str, VectorRecord], dict[str, NDAr
             rows=len(wanted.ids),
             dimension=wanted.vectors.shape[1],
             model=model,
-            encoder=encoder_record(build, kind, embedded, wanted.vectors),
+            encoder=encoder_record(build, kind, wanted.vectors),
             hnsw=synced.hnsw,
             partitions=synced.partitions,
         )
     return records, places
 
 
-def _vector_rows(build: Build, kind: VectorKind) -> tuple[VectorRows, Sequence[Row], str]:
-    """All rows of a kind as they are published, what was embedded of them, and the model that did it."""
-    values = {**kind.parameters(build.settings), "kind": kind.name}
-    with build.tables(read_only=True) as connection, no_search_for_cycles():
-        rows: pa.Table = connection.sql(kind.statement("published_things"), params=values).to_arrow_table()
-    ids, first, second, hashes, models = (column.combine_chunks() for column in rows.columns)
-    embedded = _Lazy(len(rows), lambda number: (first[number].as_py(), second[number].as_py()))
+def _vector_rows(build: Build, kind: VectorKind) -> tuple[VectorRows, str]:
+    """All rows of a kind as they are published, and the model that embedded them."""
+    parameters = kind.parameters(build.settings)
+    with build.tables(read_only=True) as connection:
+        query = kind.statement("published_things")
+        rows: pa.Table = connection.sql(query, params={**parameters, "kind": kind.name}).to_arrow_table()
+    ids, hashes, models = (column.combine_chunks() for column in rows.columns)
     matrix = open_array(build.staging.arrays, f"vectors-{kind.name}_matrix").astype(np.float32, copy=False)
     if len(rows) != len(matrix):
         raise InvariantError(
             f"Not published: {len(rows)} things have vectors of kind '{kind.name}', but {len(matrix)} were embedded. "
             "This is a defect in what declares that kind; the published version is unchanged."
         )
-    texts = _Lazy(len(rows), lambda number: kind.shown(*embedded[number]))
-    model = models[0].as_py() if len(rows) else ""
-    return VectorRows(ids.to_pylist(), texts, hashes.to_pylist(), matrix), embedded, model
+
+    def texts(numbers: Sequence[int]) -> Iterator[str]:
+        with build.tables(read_only=True) as connection:
+            connection.register("chosen_things", pa.table({"id": ids.take(pa.array(numbers))}))
+            found = connection.execute(kind.statement("texts_of_things"), parameters)
+            while some := found.fetchmany(_AT_ONCE):
+                yield from (kind.shown(first, second) for first, second in some)
+            connection.unregister("chosen_things")
+
+    with no_search_for_cycles():
+        return VectorRows(ids.to_pylist(), texts, hashes.to_pylist(), matrix), models[0].as_py() if len(rows) else ""
 
 
-class _Lazy(Sequence[T]):
-    """Values by number, made when asked for: a million texts as Python's strings take a gigabyte."""
-
-    def __init__(self, count: int, make: Callable[[int], T]) -> None:
-        self._count, self._make = count, make
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, number: int) -> T:  # type: ignore[override]  # nobody asks for slices
-        if not 0 <= number < self._count:
-            raise IndexError(number)
-        return self._make(number)
+_AT_ONCE = 5_000  # chosen: a million texts as Python's strings take a gigabyte
 
 
 MOST_CHANGED = 0.05

@@ -30,7 +30,7 @@ def json_lines(path: Path, _needed: Collection[str] = ()) -> Iterator[records.Ro
     with records.open_bytes(path) as stream:
         for line in records.read_lines(stream):
             if line.is_too_long or line.data.strip():
-                text = line.data.decode("utf-8", "surrogateescape")
+                text = line.data[: 4 * records.EXCERPT_CHARACTERS].decode("utf-8", "surrogateescape")
                 try:
                     yield records.Row(line.number, _object(line), text[: records.EXCERPT_CHARACTERS])
                 except records.FaultError as fault:

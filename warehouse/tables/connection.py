@@ -197,10 +197,10 @@ def record_since(
     No two rows of the table are equal; in the attached database `earlier` it is as `before` says (None: it has none).
     Cost: O(rows), half of the time of `table_record` if few rows differ.
     """
-    columns = _columns(connection, table, "current_database()")
-    if before is None or columns != _columns(connection, table, literal(earlier)):
-        return table_record(connection, table)
     now, then = quoted(table), f"{quoted(earlier)}.{quoted(table)}"
+    columns = _columns(connection, now)
+    if before is None or columns != _columns(connection, then):
+        return table_record(connection, table)
     rows = _read_hashes(connection, "hashes_now", now, columns)
     rows_before = _read_hashes(connection, "hashes_before", then, columns)
     connection.execute(_DIFFERENT)
@@ -217,14 +217,9 @@ def updated_record(before: TableRecord, removed: TableRecord, added: TableRecord
     return TableRecord(rows=rows, checksum=f"{numbers[0] ^ numbers[1] ^ numbers[2]:X}" if rows else "")
 
 
-def _columns(connection: duckdb.DuckDBPyConnection, table: str, database: str) -> list[tuple[str, str]]:
-    """Names and types; none if there is no such table."""
-    found = connection.execute(
-        f"SELECT column_name, data_type FROM duckdb_columns() WHERE database_name = {database} AND table_name = $table "
-        "ORDER BY column_index",
-        {"table": table},
-    )
-    return [(name, type_) for name, type_ in found.fetchall()]
+def _columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[str, str]]:
+    """Names and types: `duckdb_columns()` looks at all tables, which takes fifty times as long."""
+    return [(row[0], row[1]) for row in connection.execute(f"DESCRIBE {table}").fetchall()]
 
 
 def _read_hashes(

@@ -4,7 +4,7 @@ Everything that embeds, publishes, searches or checks vectors asks here. Other p
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -237,9 +237,9 @@ SENTENCES = 200  # algorithms.md 2B.5.
 Vectors = NDArray[np.float32]
 
 
-def sampled_texts(texts: Sequence[str]) -> list[int]:
+def sampled_texts(texts: Iterable[str]) -> list[int]:
     """Places of the sample; which texts are in it, only their content decides."""
-    return nsmallest(TEXTS, range(len(texts)), key=lambda number: content_hash(texts[number]))
+    return [number for _, number in nsmallest(TEXTS, ((content_hash(text), n) for n, text in enumerate(texts)))]
 
 
 def sampled_sentences(bodies: Sequence[str]) -> list[str]:

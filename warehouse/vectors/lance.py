@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from importlib.util import find_spec, module_from_spec
-from itertools import chain, count
+from itertools import chain, count, islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -424,25 +424,26 @@ def _differences(table: Any, rows: VectorRows) -> tuple[list[int], list[str]]:
 def _write_differences(table: Any, rows: VectorRows) -> tuple[int, int]:
     """Writes rows that are new or have another hash and deletes those that are gone, a chunk at a time; how many."""
     changed, vanished = _differences(table, rows)
-    parts = (changed[start : start + _CHUNK] for start in range(0, len(changed), _CHUNK))
+    texts = iter(rows.texts(changed) if changed else ())
+    places = (changed[start : start + _CHUNK] for start in range(0, len(changed), _CHUNK))
+    parts = (_arrow(rows, part, list(islice(texts, len(part)))) for part in places)
     if changed and not table.count_rows():  # a first version: nothing to look for takes a fifth of the time
-        filled = (batch for part in parts for batch in _arrow(rows, part).to_batches())
+        filled = (batch for part in parts for batch in part.to_batches())
         table.add(pa.RecordBatchReader.from_batches(_schema(rows.vectors.shape[1]), filled))
     for part in parts:
-        merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-        merge.execute(_arrow(rows, part))
+        table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(part)
     for start in range(0, len(vanished), _CHUNK):
         quoted = ", ".join("'" + key.replace("'", "''") + "'" for key in vanished[start : start + _CHUNK])
         table.delete(f"id IN ({quoted})")
     return len(changed), len(vanished)
 
 
-def _arrow(rows: VectorRows, numbers: list[int]) -> pa.Table:
+def _arrow(rows: VectorRows, numbers: list[int], texts: list[str]) -> pa.Table:
     dimension = rows.vectors.shape[1]
-    texts = (pa.array([column[n] for n in numbers], pa.string()) for column in (rows.ids, rows.texts, rows.hashes))
+    ids, hashes = ([column[n] for n in numbers] for column in (rows.ids, rows.hashes))
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.ravel(rows.vectors[numbers])), dimension)
     forget_pages(rows.vectors)
-    return pa.table([*texts, vectors], schema=_schema(dimension))
+    return pa.table([ids, texts, hashes, vectors], schema=_schema(dimension))
 
 
 def _optimize(table: Any, older_than: timedelta, *, at_once: bool = False) -> None:

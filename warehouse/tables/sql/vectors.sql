@@ -19,7 +19,11 @@ INSERT INTO embeddings
 SELECT $kind, id, $model, $dimension, lower(hex(content_hash)) FROM read_parquet($things) ORDER BY id;
 
 -- name: published_things
--- All rows with their texts, content hash and model in order; rows whose vector is missing are left out.
-SELECT t.id, t.first, t.second, e.content_hash, e.model
+-- All rows with their content hash and model in order; rows whose vector is missing are left out.
+SELECT t.id, e.content_hash, e.model
 FROM things AS t JOIN embeddings AS e ON e.owner_kind = $kind AND e.owner_id = t.id
 ORDER BY t.rank;
+
+-- name: texts_of_things
+-- Texts of some things, in the order of the matrix.
+SELECT t.first, t.second FROM things AS t SEMI JOIN chosen_things AS c ON c.id = t.id ORDER BY t.rank;
