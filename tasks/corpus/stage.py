@@ -100,13 +100,21 @@ def drop_deleted(folder: Path, deleted: dict[str, int]) -> None:
             pq.write_table(table.filter(pc.invert(is_deleted)), file, compression="zstd")
 
 
+def _others(build: Build) -> list[KeptSource]:
+    """The kept sources but the one that is read in part."""
+    return [kept for kept in build.kept if kept.name != build.source_name]
+
+
+def _link_others(build: Build) -> None:
+    """Links the files of the other sources into the staged version."""
+    for kept in _others(build):
+        for path in (kept.records, kept.refused):
+            link_or_copy(path, build.staging.arrays / path.name)
+
+
 def write_kept(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     """Writes the files of this source into the staged version, and links those of the others."""
-    arrays = build.staging.arrays
-    for kept in build.kept:
-        if kept.name != build.source_name:
-            for path in (kept.records, kept.refused):
-                link_or_copy(path, arrays / path.name)
+    _link_others(build)
     if build.reads_kept_only:
         return
     refused = kept_files(build.source_name)[1]
@@ -116,7 +124,7 @@ def write_kept(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path
     found = connection.sql(statement("sources", "records_to_keep"), params=parts)
     _write_records(build, found, has_sections=has_sections)
     found = connection.sql(statement("sources", "refused_to_keep"))
-    write_rows(arrays / refused, REFUSED, found.to_arrow_reader(_FETCHED))
+    write_rows(build.staging.arrays / refused, REFUSED, found.to_arrow_reader(_FETCHED))
 
 
 def _write_records(build: Build, found: duckdb.DuckDBPyRelation, *, has_sections: bool) -> None:
@@ -132,6 +140,7 @@ MOST_COMPARED = 1_000_000
 """Passages above which every record is split again: comparing holds some 250 bytes of each. Chosen."""
 
 _SAME = "same"  # parts with what is known of unchanged records
+_MENTIONED = "mentioned"  # a part with the ids that a partial source names, until what is kept has parts
 _OF_SAME = ("record_id", "source", "line", "metadata_json", "origin")
 _SAME_PARTS = pa.schema([(name, PASSAGE_PARTS.arrow.field(name).type) for name in _OF_SAME])
 _ROWS = 20_000  # rows that are held, copied and written at once
@@ -179,20 +188,6 @@ class Unchanged:
             if len(self._rows) >= _ROWS:
                 self.note()
 
-    def kept(self, source: KeptSource, gone: Collection[str], of_records: str) -> set[str] | None:
-        """Writes the parts of records of a kept source that are whole passages of the version before.
-
-        Returns ids of its records that have to be split, some of which may be gone; None for all.
-        """
-        if self.tables is None or "sections_json" in pq.read_schema(source.records).names:
-            return None
-        said = {"records": str(source.records), "origin": source.name, "line": LINE_NOT_KNOWN, "gone": list(gone)}
-        with connect(self.tables, read_only=True) as connection:
-            found = connection.sql(statement("sources", "kept_passages"), params=said)
-            _copy(self.folder, self.numbers, found, of_records)
-            left = connection.execute(statement("sources", "kept_otherwise"), {"records": str(source.records)})
-            return {id_ for (id_,) in left.fetchall()}
-
     def note(self) -> None:
         """Writes the parts that say which records were taken out so far."""
         if self._rows:
@@ -200,16 +195,54 @@ class Unchanged:
             self._rows.clear()
 
 
-def write_same(folder: Path, tables: Path | None, numbers: "count[int] | None" = None) -> None:
+def write_same(folder: Path, tables: Path | None) -> None:
     """Writes the passages of the records that were taken out, from the tables of the version before, as other parts."""
     files = part_files(folder, _SAME)
     if tables is not None and files:
-        numbers = numbers or count(1 + max(int(done.stem) for done in folder.glob("*.done")))
         with connect(tables, read_only=True) as connection:
             found = connection.sql(statement("sources", "same_passages"), params={"same": files})
-            _copy(folder, numbers, found, "records")
+            _copy(folder, _numbers(folder), found, "records")
         for file in files:
             Path(file).unlink()
+
+
+@no_search_for_cycles()
+def write_others(build: Build, tables: Path | None) -> None:
+    """Writes what is left of all parts, once: of records that were taken out, and of those that are kept.
+
+    `tables` are those of the version before, None if nothing can be taken from there.
+    """
+    folder = parts_folder(build)
+    write_same(folder, tables)
+    for file in part_files(folder, _MENTIONED):
+        mentioned = set(pq.read_table(file).column("record_id").to_pylist())
+        for kept in build.kept:
+            gone = mentioned if kept.name == build.source_name else set[str]()
+            _write_kept_parts(build, kept, gone, tables)
+        Path(file).unlink()
+
+
+def _write_kept_parts(build: Build, kept: KeptSource, gone: Collection[str], tables: Path | None) -> None:
+    """Parts of a kept source's records; whole passages of the version before are copied, the others split again."""
+    folder, numbers = parts_folder(build), _numbers(parts_folder(build))
+    of_records = "carried" if kept.name == build.source_name else "others"
+    left: Collection[str] | None = None  # all
+    if tables is not None and "sections_json" not in pq.read_schema(kept.records).names:
+        said = {"records": str(kept.records), "origin": kept.name, "line": LINE_NOT_KNOWN, "gone": list(gone)}
+        with connect(tables, read_only=True) as connection:
+            _copy(folder, numbers, connection.sql(statement("sources", "kept_passages"), params=said), of_records)
+            found = connection.execute(statement("sources", "kept_otherwise"), {"records": said["records"]})
+            left = {id_ for (id_,) in found.fetchall()}
+    split = (r for r in read_kept(kept) if r.id not in gone and (left is None or r.id in left))
+    for pieces, _, _ in chunks(build, split if left is None or left else ()):
+        parts = _parts(pieces, kept.name)
+        parts[of_records] = parts.pop("records")
+        write_part(folder, next(numbers), parts)
+
+
+def _numbers(folder: Path) -> "count[int]":
+    """Numbers that no part has."""
+    return count(1 + max(int(done.stem) for done in folder.glob("*.done")))
 
 
 def _copy(folder: Path, numbers: "count[int]", found: duckdb.DuckDBPyRelation, of_records: str) -> None:
@@ -291,42 +324,35 @@ class Ingest(SourceStage):
         unread = Unread()
         mentions = Mentions(build.is_partial)
         numbers, records = count(batch), 0
-        unchanged = Unchanged(self._tables_before(build), folder, numbers)
+        # what a partial source gives is split again: to compare it, the ids of all passages would be read
+        unchanged = Unchanged(None if build.is_partial else self._tables_before(build), folder, numbers)
         read = unchanged.others(mentions.noted(_source_records(build, unread)), build.source_name)
         for pieces, bad, seen in chunks(build, read):
             write_part(folder, next(numbers), _parts(pieces, build.source_name) | {"quarantine": quarantine_table(bad)})
             records += seen
         unchanged.note()
         records += unchanged.count
-        if build.kept or mentions.deleted:
-            write_same(folder, unchanged.tables, numbers)
+        files = pa.table({"source": pa.array(sorted(mentions.files), pa.string())})
+        nothing = {**_parts([], build.source_name), "quarantine": quarantine_table([])}
+        mentioned = pa.table({"record_id": pa.array(sorted(mentions.ids), pa.string())})
+        write_part(folder, next(numbers), {**nothing, "files": files, _MENTIONED: mentioned})
+        if mentions.deleted:
+            write_same(folder, unchanged.tables)
         drop_deleted(folder, mentions.deleted)
         if not records and not mentions.deleted and not build.reads_kept_only:
             raise SourceError(f"There is no record in {build.source}; a corpus needs at least one passage.")
-        for kept in build.kept:
-            of_records = "carried" if kept.name == build.source_name else "others"
-            gone = mentions.ids if kept.name == build.source_name else set[str]()
-            left = unchanged.kept(kept, gone, of_records)
-            # Records of the version before that stay and have to be split.
-            split = (r for r in read_kept(kept) if r.id not in gone and (left is None or r.id in left))
-            for pieces, _, _ in chunks(build, split if left is None or left else ()):
-                tables = _parts(pieces, kept.name)
-                tables[of_records] = tables.pop("records")
-                write_part(folder, next(numbers), tables)
-        files = pa.table({"source": pa.array(sorted(mentions.files), pa.string())})
-        nothing = {**_parts([], build.source_name), "quarantine": quarantine_table([])}
-        write_part(folder, next(numbers), {**nothing, "files": files})
+        write_part(folder, next(_numbers(folder)), {_SAME: table_of_rows(_SAME_PARTS, [])})
         return BatchResult(records, records, unread=dict(unread), unread_files=tuple(unread.names))
 
     def finish(self, build: Build) -> Counts:
         """Fills the tables; refuses a corpus with too many unusable records."""
         folder = parts_folder(build)
         with build.tables() as connection:
-            if not self._update(build, connection, folder):
-                write_same(folder, self._tables_before(build))
+            is_update = self._update(build, connection, folder)
+            if not is_update:
+                write_others(build, self._tables_before(build))
                 self._fill(build, connection, folder)
-            records = "count_left" if part_files(folder, _SAME) else "count_records"
-            counts = _checked_counts(build, connection, records)
+            counts = _checked_counts(build, connection, "count_left" if is_update else "count_records")
         if not counts["passages"]:
             raise SourceError(
                 f"Nothing would be left of index '{build.index}' after {build.source or 'this'}; nothing was "
@@ -336,18 +362,37 @@ class Ingest(SourceStage):
 
     def _update(self, build: Build, connection: duckdb.DuckDBPyConnection, folder: Path) -> bool:
         """Changes what differs from the version before, if most records are as they were and nothing was refused."""
-        same, before = part_files(folder, _SAME), build.earlier_files(*kept_files(build.source_name))
-        if not same or not before or not are_as_before(build, self.tables):
+        before = build.earlier_files(*kept_files(build.source_name))
+        if build.reads_kept_only or not before or not are_as_before(build, self.tables):
             return False
-        connection.execute(statement("ingest_update", "same_records"), {"same": same})
+        if self._tables_before(build) is None:
+            return False
         passages = {"passages": part_files(folder, "passages")}
+        connection.execute(statement("ingest_update", "same_records"), {"same": part_files(folder, _SAME)})
         connection.execute(statement("ingest_update", "fresh_passages"), passages)
+        if build.kept:
+            mentioned, others = part_files(folder, _MENTIONED), [str(kept.records) for kept in _others(build)]
+            # of an id in two sources one record counts, which may be another one now
+            ids = {"mentioned": mentioned, "others": others, "all": [str(before[0]), *others]}
+            if (
+                others
+                and not (connection.execute(statement("ingest_update", "are_apart"), ids).fetchone() or (False,))[0]
+            ):
+                return False
+            kept = {"kept": [str(kept.records) for kept in build.kept], "mentioned": mentioned, "line": LINE_NOT_KNOWN}
+            connection.execute(statement("ingest_update", "kept_records"), kept)
         if not update_records(build, connection, part_files(folder, "quarantine")):
             return False
+        _link_others(build)
         files = {"before": str(before[0]), "records": part_files(folder, "records")}
-        read = {"records": files["records"]}
-        ((has_sections,),) = connection.execute(statement("sources", "has_sections"), read).fetchall()
         found = connection.sql(statement("ingest_update", "records_to_keep"), params=files)
+        ((has_sections,),) = connection.execute(
+            statement("sources", "has_sections"), {"records": files["records"]}
+        ).fetchall()
+        if not has_sections and "sections_json" in pq.read_schema(before[0]).names:
+            ((has_sections,),) = connection.execute(
+                statement("ingest_update", "keeps_sections"), {"before": files["before"]}
+            ).fetchall()
         _write_records(build, found, has_sections=has_sections)
         write_rows(build.staging.arrays / before[1].name, REFUSED, [])
         return True
@@ -394,7 +439,7 @@ class Ingest(SourceStage):
         """Moves passages that a rule failed on to the quarantine, as if the source did not hold them."""
         for table in self.tables:
             forget_update(build, table)
-        write_same(parts_folder(build), self._tables_before(build))
+        write_others(build, self._tables_before(build))
         is_read = build.source is not None or build.reads_kept_only
         parts = part_files(parts_folder(build), "passages") if is_read else []
         with build.tables() as connection:

@@ -351,7 +351,9 @@ def update_records(build: Build, connection: duckdb.DuckDBPyConnection, quaranti
         connection.execute(statement("ingest_update", name))
     of_records, of_documents = "record_id IN (FROM touched_records)", "document_id IN (FROM touched_documents)"
     of_passages = f"passage_id IN (SELECT passage_id FROM passages WHERE {of_documents})"
-    outdated = ((PASSAGES, of_passages), (RECORDS, of_records), (DOCUMENTS, of_documents), (LOCATIONS, "true"))
+    kept = "SELECT passage_id FROM passages SEMI JOIN (FROM same_records WHERE is_kept) USING (record_id)"
+    of_locations = f"passage_id NOT IN ({kept})"
+    outdated = ((PASSAGES, of_passages), (RECORDS, of_records), (DOCUMENTS, of_documents), (LOCATIONS, of_locations))
     for table, condition in outdated:
         replace_rows(build, connection, table, statement("ingest_update", table.name), condition)
     found = connection.execute(statement("ingest_update", "touched_metadata")).fetchall()

@@ -3,11 +3,26 @@
 
 -- name: same_records
 -- Records that are whole passages of the version before, with what the source says of them now.
-CREATE OR REPLACE TEMP TABLE same_records AS SELECT record_id, source, line, metadata_json FROM read_parquet($same);
+CREATE OR REPLACE TEMP TABLE same_records AS
+SELECT record_id, source, line, metadata_json, false AS is_kept FROM read_parquet($same);
 
 -- name: fresh_passages
 -- Passages of all other records that were read.
 CREATE OR REPLACE TEMP TABLE fresh_passages AS FROM read_parquet($passages);
+
+-- name: are_apart
+-- Whether no id is in two sources: neither of those that are kept, nor of those that were read or are mentioned.
+SELECT (SELECT count(*) = count(DISTINCT record_id) FROM read_parquet($all)) AND NOT EXISTS (
+    SELECT 1 FROM read_parquet($others)
+    WHERE record_id IN (SELECT record_id FROM fresh_passages UNION ALL SELECT record_id FROM read_parquet($mentioned))
+);
+
+-- name: kept_records
+-- Of the sources that are kept, all records but those that are mentioned are as they were.
+INSERT INTO same_records
+SELECT record_id, source, $line, metadata_json, true FROM records
+WHERE record_id IN (SELECT record_id FROM read_parquet($kept))
+    AND record_id NOT IN (SELECT record_id FROM read_parquet($mentioned));
 
 -- name: fresh_records
 -- These records, by where they stand.
@@ -19,9 +34,9 @@ SELECT DISTINCT record_id, source, line, metadata_json FROM fresh_passages;
 SELECT
     NOT EXISTS (FROM read_parquet($quarantine))
     AND NOT EXISTS (FROM quarantine)
-    AND (SELECT count(*) = count(DISTINCT record_id) FROM (FROM same_records UNION ALL FROM fresh_records))
+    AND (SELECT count(*) = count(DISTINCT record_id) FROM (SELECT * EXCLUDE (is_kept) FROM same_records UNION ALL FROM fresh_records))
     AND NOT EXISTS (
-        SELECT 1 FROM fresh_passages AS p JOIN (FROM same_records UNION ALL FROM fresh_records) AS r
+        SELECT 1 FROM fresh_passages AS p JOIN (SELECT * EXCLUDE (is_kept) FROM same_records UNION ALL FROM fresh_records) AS r
             ON r.record_id = p.passage_id
         WHERE p.passage_id <> p.record_id
     )
@@ -60,7 +75,7 @@ FROM (
 -- name: records
 -- The touched records that are there.
 SELECT r.record_id, any_value(q.document_id), any_value(q.title), any_value(r.source), any_value(r.metadata_json)
-FROM (FROM same_records UNION ALL FROM fresh_records) AS r
+FROM (SELECT * EXCLUDE (is_kept) FROM same_records UNION ALL FROM fresh_records) AS r
 SEMI JOIN touched_records AS t USING (record_id)
 JOIN passages AS q USING (record_id)
 GROUP BY r.record_id;
@@ -89,8 +104,16 @@ WHERE metadata_json <> '{}' ORDER BY record_id;
 
 -- name: records_to_keep
 -- The records of the source, in order: as the version before keeps them, or as they were read now.
-SELECT b.record_id, b.title, b.text, s.source, s.metadata_json, b.origin, '' AS sections_json
-FROM read_parquet($before) AS b JOIN same_records AS s USING (record_id)
+SELECT
+    b.record_id, b.title, b.text, s.source, s.metadata_json, b.origin,
+    if(s.is_kept, coalesce(b.sections_json, ''), '') AS sections_json
+FROM (FROM read_parquet($before) UNION ALL BY NAME (SELECT '' AS sections_json LIMIT 0)) AS b
+JOIN same_records AS s USING (record_id)
 UNION ALL
 SELECT record_id, title, text, source, metadata_json, origin, sections_json FROM read_parquet($records)
 ORDER BY record_id;
+
+-- name: keeps_sections
+-- Whether the version before keeps sections of any record that stays as it was.
+SELECT count(*) > 0 FROM read_parquet($before)
+WHERE sections_json <> '' AND record_id IN (SELECT record_id FROM same_records WHERE is_kept);
