@@ -107,7 +107,8 @@ class Stage:
     is_one_core: bool = False
     reads_parts_of: tuple[str, ...] = ()  # Stages whose part files `finish` reads; they must run if this one does.
     # What must hold when a version is published, by name: each a SELECT of the number of rows that break it and one
-    # example. `is_touched(id)` is false of ids that no row has which an update changed (sql/updates.sql).
+    # example. `is_touched(id)` is false of ids that no row has which an update changed, `is_no_entity(id)` true of an
+    # id that no entity has (sql/updates.sql).
     invariants: Mapping[str, str] = MappingProxyType({})
     sources: tuple[SourceKind, ...] = SOURCE_KINDS  # Kinds of sources that it is for.
 

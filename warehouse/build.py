@@ -451,8 +451,11 @@ def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Tab
     gone, come = (f"IN (SELECT {which} FROM differing_rows)" for which in ("gone", "come"))
     went, came = f"SELECT * EXCLUDE (place) FROM old_rows WHERE place {gone}", f"FROM new_rows WHERE rowid {come}"
     removed, added = rows_record(connection, went), rows_record(connection, came)
-    if ids := ", ".join(_ids(table)):
-        touched = f"SELECT unnest([{ids}]) AS id FROM ({went} UNION ALL {came})"
+    if ids := _ids(table):
+        columns = ", ".join(map(literal, ids))
+        touched = (
+            f"SELECT unnest([{', '.join(ids)}]) AS id, unnest([{columns}]) AS place FROM ({went} UNION ALL {came})"
+        )
         file = build.updates / f"{table.name}-{token_hex(4)}.parquet"
         connection.execute(f"COPY ({touched}) TO {literal(str(file))}")
     before = UpdatedTable.model_validate_json(_note(build, table.name).read_bytes())

@@ -62,8 +62,6 @@ from polyhop.warehouse.tables.connection import connect, table_record
 RECORD_PARTS = pa.schema([*RECORDS.arrow, pa.field("line", pa.int64())])
 """Records as a run reads them, each with its line."""
 
-_READ = ("passages", "records")  # parts of what a run reads that know the ids of records
-
 
 @dataclass(slots=True)
 class Mentions:
@@ -92,7 +90,7 @@ def drop_deleted(folder: Path, deleted: dict[str, int]) -> None:
     if not deleted:
         return
     ids, lines = pa.array(list(deleted), pa.string()), pa.array(list(deleted.values()), pa.int64())
-    for file in (file for name in _READ for file in part_files(folder, name)):
+    for file in (file for name in ("passages", "records", _SAME) for file in part_files(folder, name)):
         table = pq.read_table(file)
         number = pc.index_in(table.column("record_id"), ids)
         is_deleted = pc.fill_null(pc.less_equal(table.column("line"), lines.take(number)), False)  # noqa: FBT003
@@ -314,11 +312,13 @@ class Ingest(SourceStage):
 
     def settings(self, build: Build) -> dict[str, object]:
         """What has a say in the passages of a record."""
-        return {"max_passage_characters": build.settings.corpus.max_passage_characters}
+        corpus = build.settings.corpus
+        overlap = {"overlap_sentences": corpus.overlap_sentences} if corpus.overlap_sentences else {}
+        return {"max_passage_characters": corpus.max_passage_characters, **overlap}
 
     @no_search_for_cycles()
     def run(self, build: Build, batch: int) -> BatchResult:
-        """Reads the source from start to end, then what is kept of others; writes parts of `batch_size` passages."""
+        """Reads the source from start to end; writes parts of `batch_size` passages."""
         folder = parts_folder(build)
         shutil.rmtree(folder, ignore_errors=True)
         unread = Unread()
@@ -332,16 +332,14 @@ class Ingest(SourceStage):
             records += seen
         unchanged.note()
         records += unchanged.count
-        files = pa.table({"source": pa.array(sorted(mentions.files), pa.string())})
-        nothing = {**_parts([], build.source_name), "quarantine": quarantine_table([])}
-        mentioned = pa.table({"record_id": pa.array(sorted(mentions.ids), pa.string())})
-        write_part(folder, next(numbers), {**nothing, "files": files, _MENTIONED: mentioned})
-        if mentions.deleted:
-            write_same(folder, unchanged.tables)
         drop_deleted(folder, mentions.deleted)
         if not records and not mentions.deleted and not build.reads_kept_only:
             raise SourceError(f"There is no record in {build.source}; a corpus needs at least one passage.")
-        write_part(folder, next(_numbers(folder)), {_SAME: table_of_rows(_SAME_PARTS, [])})
+        files = pa.table({"source": pa.array(sorted(mentions.files), pa.string())})
+        mentioned = pa.table({"record_id": pa.array(sorted(mentions.ids), pa.string())})
+        nothing = {**_parts([], build.source_name), "quarantine": quarantine_table([])}
+        noted = {"files": files, _MENTIONED: mentioned, _SAME: table_of_rows(_SAME_PARTS, [])}
+        write_part(folder, next(numbers), nothing | noted)
         return BatchResult(records, records, unread=dict(unread), unread_files=tuple(unread.names))
 
     def finish(self, build: Build) -> Counts:
@@ -363,36 +361,31 @@ class Ingest(SourceStage):
     def _update(self, build: Build, connection: duckdb.DuckDBPyConnection, folder: Path) -> bool:
         """Changes what differs from the version before, if most records are as they were and nothing was refused."""
         before = build.earlier_files(*kept_files(build.source_name))
-        if build.reads_kept_only or not before or not are_as_before(build, self.tables):
+        is_like_it = before and are_as_before(build, self.tables) and self._tables_before(build) is not None
+        if build.reads_kept_only or not is_like_it:
             return False
-        if self._tables_before(build) is None:
-            return False
-        passages = {"passages": part_files(folder, "passages")}
-        connection.execute(statement("ingest_update", "same_records"), {"same": part_files(folder, _SAME)})
-        connection.execute(statement("ingest_update", "fresh_passages"), passages)
+
+        def run(name: str, file: str = "ingest_update", **values: object) -> bool:
+            rows = connection.execute(statement(file, name), values).fetchall()
+            return bool(rows and rows[0][0])
+
+        records = part_files(folder, "records")
+        run("same_records", same=part_files(folder, _SAME))
+        run("fresh_passages", passages=part_files(folder, "passages"))
         if build.kept:
             mentioned, others = part_files(folder, _MENTIONED), [str(kept.records) for kept in _others(build)]
             # of an id in two sources one record counts, which may be another one now
-            ids = {"mentioned": mentioned, "others": others, "all": [str(before[0]), *others]}
-            if (
-                others
-                and not (connection.execute(statement("ingest_update", "are_apart"), ids).fetchone() or (False,))[0]
-            ):
+            if others and not run("are_apart", mentioned=mentioned, others=others, all=[str(before[0]), *others]):
                 return False
-            kept = {"kept": [str(kept.records) for kept in build.kept], "mentioned": mentioned, "line": LINE_NOT_KNOWN}
-            connection.execute(statement("ingest_update", "kept_records"), kept)
+            kept = [str(kept.records) for kept in build.kept]
+            run("kept_records", kept=kept, mentioned=mentioned, line=LINE_NOT_KNOWN)
         if not update_records(build, connection, part_files(folder, "quarantine")):
             return False
         _link_others(build)
-        files = {"before": str(before[0]), "records": part_files(folder, "records")}
+        files = {"before": str(before[0]), "records": records}
+        keeps = "sections_json" in pq.read_schema(before[0]).names and run("keeps_sections", before=files["before"])
+        has_sections = keeps or run("has_sections", "sources", records=records)
         found = connection.sql(statement("ingest_update", "records_to_keep"), params=files)
-        ((has_sections,),) = connection.execute(
-            statement("sources", "has_sections"), {"records": files["records"]}
-        ).fetchall()
-        if not has_sections and "sections_json" in pq.read_schema(before[0]).names:
-            ((has_sections,),) = connection.execute(
-                statement("ingest_update", "keeps_sections"), {"before": files["before"]}
-            ).fetchall()
         _write_records(build, found, has_sections=has_sections)
         write_rows(build.staging.arrays / before[1].name, REFUSED, [])
         return True

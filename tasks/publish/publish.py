@@ -399,6 +399,7 @@ def check_invariants(
     """
     if touched:
         connection.execute(statement("updates", "touched_ids"), {"files": touched})
+        connection.execute(statement("updates", "missing_entities"))
     connection.execute(statement("updates", "some_are_touched" if touched else "all_are_touched"))
     for stage in stages:
         for name, sql in stage.invariants.items():

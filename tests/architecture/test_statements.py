@@ -76,6 +76,7 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
         "CREATE TEMP TABLE first_in_source AS SELECT '' AS origin, '' AS record_id, '' AS record_hash, ('', 0) AS place"
     )
     connection.execute("CREATE TEMP TABLE found_chunks AS FROM title_chunks")
+    connection.execute("CREATE VIEW chosen_things AS SELECT '' AS id")
     connection.execute("CREATE VIEW found_values AS FROM metadata_values")
     for database in ("before", "published", "version_before"):
         connection.execute(f"ATTACH ':memory:' AS {database}")
@@ -119,7 +120,7 @@ def _show_raw(connection: duckdb.DuckDBPyConnection, parts: dict[str, list[str]]
 
 EMPTY: dict[pa.Schema, tuple[str, ...]] = {
     EXTRACTED.arrow: ("extract.extracted",),
-    THINGS: ("vectors.things", "updates.files"),
+    THINGS: ("vectors.things",),
     HUB_PATHS.arrow: ("hubs.paths",),
     NODE_PARTS.arrow: ("graph_source.nodes",),
     STATEMENT_PARTS.arrow: ("graph_source.statements",),
@@ -127,7 +128,7 @@ EMPTY: dict[pa.Schema, tuple[str, ...]] = {
     PASSAGE_PARTS.arrow: ("graph_texts.passages", "sources.passages", "ingest.passages", "ingest_update.passages"),
     RECORD_PARTS: (
         *("sources.records", "sources.same", "changes.files", "changes.before", "changes.after"),
-        *("ingest_update.same", "ingest_update.before", "ingest_update.records"),
+        *(f"ingest_update.{name}" for name in ("same", "before", "records", "all", "others", "kept", "mentioned")),
     ),
 }
 """Columns of parts, and the parameters that name such parts."""
@@ -135,6 +136,7 @@ EMPTY_ROWS = {
     "SELECT ''::VARCHAR AS name, 0::BIGINT AS number LIMIT 0": ("extract.counts",),
     "SELECT ''::VARCHAR AS passage_id, ''::VARCHAR AS reason LIMIT 0": ("ingest.faults",),
     "SELECT 0::BIGINT AS good LIMIT 0": ("graph_source.lines",),
+    "SELECT ''::VARCHAR AS id, ''::VARCHAR AS place LIMIT 0": ("updates.files",),
     "FROM extraction_ledger": ("extract.ledger",),
     "FROM quarantine": (
         *("graph_source.quarantine", "graph_texts.refused", "graph_texts.quarantine"),

@@ -119,13 +119,19 @@ def test_minus_zero_is_another_value(build: Build, connection: duckdb.DuckDBPyCo
     assert shown == ("-0.0",)
 
 
-def test_invariants_are_checked_of_ids_that_came_or_went(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
-    """No relation here has a source."""
-    stage, law = Stage(), "relation_without_source"
-    stage.invariants = {law: statements("text_invariants")[law]}
+LAWS = (("relation_without_source", 1, COUNT), ("relation_without_entity", 2 * COUNT, 2 * COUNT))
+
+
+@pytest.mark.parametrize(("law", "of_some", "of_all"), LAWS)
+def test_ids_that_came_or_went_are_looked_at(
+    build: Build, connection: duckdb.DuckDBPyConnection, law: str, of_some: int, of_all: int
+) -> None:
+    """No relation here has a source, and all have the same ends, which are no entities."""
+    stage = Stage()
+    stage.invariants = {law: (statements("text_invariants") | statements("entity_invariants"))[law]}
     replace_rows(build, connection, RELATIONS, ROWS.format("0.5::DOUBLE", 1), FIRST)
-    for tables, found in (([RELATIONS], f"1 rows .*{law}.*r000"), ([RELATIONS, ENTITIES], f"{COUNT} rows .*{law}")):
-        with pytest.raises(InvariantError, match=found):
+    for tables, count in (([RELATIONS], of_some), ([RELATIONS, ENTITIES], of_all)):
+        with pytest.raises(InvariantError, match=f"{count} rows .*{law}.*r000"):
             check_invariants(connection, [stage], [], touched_ids(build, tables))
 
 

@@ -9,17 +9,16 @@ ANTI JOIN passages AS p ON p.passage_id = m.unit_id;
 
 -- name: mention_without_entity
 -- Mentions of entities that do not exist.
-SELECT count(*), min(m.entity_id)
-FROM (FROM mentions WHERE is_touched(entity_id)) AS m ANTI JOIN entities AS e USING (entity_id);
+SELECT count(*), min(entity_id) FROM mentions WHERE is_no_entity(entity_id);
 
 -- name: relation_without_entity
 -- Edges whose ends do not exist.
-SELECT count(*), min(r.relation_id)
+SELECT count(*), min(relation_id)
 FROM (
-    SELECT relation_id, source_id AS entity_id FROM relations WHERE is_touched(source_id)
+    SELECT relation_id FROM relations WHERE is_no_entity(source_id)
     UNION ALL
-    SELECT relation_id, target_id FROM relations WHERE is_touched(target_id)
-) AS r ANTI JOIN entities AS e USING (entity_id);
+    SELECT relation_id FROM relations WHERE is_no_entity(target_id)
+);
 
 -- name: proposition_without_passage
 -- Propositions that come from nowhere.
@@ -29,5 +28,4 @@ ANTI JOIN proposition_passages AS s USING (proposition_id);
 
 -- name: proposition_entity_without_entity
 -- Propositions that name unknown entities.
-SELECT count(*), min(x.entity_id)
-FROM (FROM proposition_entities WHERE is_touched(entity_id)) AS x ANTI JOIN entities AS e USING (entity_id);
+SELECT count(*), min(entity_id) FROM proposition_entities WHERE is_no_entity(entity_id);

@@ -22,5 +22,4 @@ FROM (FROM triples WHERE is_touched(proposition_id)) AS t ANTI JOIN triple_passa
 
 -- name: triple_entity_without_entity
 -- Triples with unknown ends.
-SELECT count(*), min(x.entity_id)
-FROM (FROM triple_entities WHERE is_touched(entity_id)) AS x ANTI JOIN entities AS e USING (entity_id);
+SELECT count(*), min(entity_id) FROM triple_entities WHERE is_no_entity(entity_id);

@@ -9,13 +9,21 @@ SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() 
 SELECT view_name FROM duckdb_views() WHERE database_name = current_database() AND NOT internal;
 
 -- name: touched_ids
--- Ids in rows that came or went.
-CREATE OR REPLACE TEMP TABLE touched_ids AS SELECT DISTINCT id FROM read_parquet($files);
+-- Ids in rows that came or went, and the columns in which they stand.
+CREATE OR REPLACE TEMP TABLE touched_ids AS SELECT DISTINCT id, place FROM read_parquet($files);
+
+-- name: missing_entities
+-- Those of entities that are none: as a rule nothing, and then no row has to be looked at.
+CREATE OR REPLACE TEMP TABLE missing_entities AS
+SELECT DISTINCT id FROM touched_ids ANTI JOIN entities ON entities.entity_id = touched_ids.id
+WHERE place IN ('entity_id', 'source_id', 'target_id');
 
 -- name: some_are_touched
 -- Invariants look at rows with such ids: what concerns another one is as it was in the version before.
 CREATE OR REPLACE TEMP MACRO is_touched(one) AS one IN (SELECT t.id FROM touched_ids AS t);
+CREATE OR REPLACE TEMP MACRO is_no_entity(one) AS one IN (SELECT m.id FROM missing_entities AS m);
 
 -- name: all_are_touched
 -- Invariants look at all rows.
 CREATE OR REPLACE TEMP MACRO is_touched(one) AS true;
+CREATE OR REPLACE TEMP MACRO is_no_entity(one) AS one NOT IN (SELECT e.entity_id FROM entities AS e);
