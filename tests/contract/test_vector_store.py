@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from real_index import flip
 
-from polyhop.schemas.errors import DamagedStoreError
+from polyhop.schemas.errors import DamagedStoreError, StoreError
 from polyhop.schemas.ports import VectorRows
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.index_reader import open_vector_store
@@ -193,6 +193,12 @@ def test_ids_and_words_with_quotes_in_them_are_data(store: LanceVectors) -> None
     store.sync(TABLE, odd)
     synced = store.sync(TABLE, VectorRows(odd.ids[:1], odd.texts, odd.hashes[:1], odd.vectors[:1]))
     assert (synced.deleted, list(held(store.open(TABLE, synced.version)))) == (1, ["it's"])
+
+
+def test_a_fault_of_who_gives_texts_is_no_damage(store: LanceVectors) -> None:
+    fail = Mock(side_effect=StoreError("It is full."))
+    with pytest.raises(StoreError, match="It is full"):
+        store.sync(TABLE, replace(rows(range(3)), texts=lambda chosen: map(fail, chosen)))
 
 
 def test_a_graph_is_built_again(kept: Kept, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import DamagedStoreError, StoreError
+from polyhop.schemas.errors import DamagedStoreError, PolyhopError, StoreError
 from polyhop.schemas.manifest import (
     HNSW_EF_CONSTRUCTION,
     HNSW_M,
@@ -428,8 +428,18 @@ def _write_differences(table: Any, rows: VectorRows) -> tuple[int, int]:
     places = (changed[start : start + _CHUNK] for start in range(0, len(changed), _CHUNK))
     parts = (_arrow(rows, part, list(islice(texts, len(part)))) for part in places)
     if changed and not table.count_rows():  # a first version: nothing to look for takes a fifth of the time
-        filled = (batch for part in parts for batch in part.to_batches())
-        table.add(pa.RecordBatchReader.from_batches(_schema(rows.vectors.shape[1]), filled))
+        failed: list[PolyhopError] = []  # what LanceDB would pass on as a fault of its files
+
+        def filled() -> Iterator[pa.RecordBatch]:
+            try:
+                for part in parts:
+                    yield from part.to_batches()
+            except PolyhopError as error:
+                failed.append(error)
+
+        table.add(pa.RecordBatchReader.from_batches(_schema(rows.vectors.shape[1]), filled()))
+        if failed:
+            raise failed[0]
     for part in parts:
         table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(part)
     for start in range(0, len(vanished), _CHUNK):

@@ -580,12 +580,12 @@ def test_the_line_of_a_passage_that_was_not_read_is_unknown(towns: RealIndex, re
 def test_where_kept_passages_stand_stays_known(tmp_path: Path) -> None:
     """Of a folder that is read in part, and beside another source that is."""
     edited, fresh = (RealIndex(tmp_path / name) for name in ("edited", "fresh"))
-    for index, word in ((edited, "Old"), (fresh, "New")):
-        (folder := index.folder / "docs").mkdir()
+    for one, word in ((edited, "Old"), (fresh, "New")):
+        (folder := one.folder / "docs").mkdir()
         made.sheets(folder / "a.xlsx")
         (folder / "b.txt").write_text(word)
-        index.run(folder, source_name="docs")
-        index.read(pages({f"p{n}": "A town." for n in range(20)} | {"x": word}), "towns", source_name="towns")
+        one.run(folder, source_name="docs")
+        one.read(pages({f"p{n}": "A town." for n in range(20)} | {"x": word}), "towns", source_name="towns")
     (edited.folder / "docs" / "a.xlsx").unlink()
     (edited.folder / "docs" / "b.txt").write_text("New")
     edited.run(edited.folder / "docs", source_name="docs", is_partial=True)

@@ -25,8 +25,6 @@ OTHERS = [code for code in languages.CODES if code != languages.ENGLISH]
     ("code", "one", "other"),
     [
         ("de", "die Häuser", "das Haus"),
-        ("fr", "les rivières", "la rivière"),
-        ("es", "las novelas", "la novela"),
         ("ru", "в Марвальске", "Марвальск"),
         ("ar", "الجسور", "جسور"),
     ],

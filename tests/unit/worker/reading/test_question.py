@@ -203,7 +203,6 @@ EVERYTHING = (ANN, POE, CAT, DAN, EVA, UP, DOWN, RED, WORLD, TIMES, ATA, MANASLU
     ("question", "answer", "rule", "values"),
     [
         ("Who lived longer, Ann Roe or Cat Loe?", "Cat Loe", "life span", "12 June 1516 to 3 May 1560; 1510 to 1599"),
-        ("Who died younger, Ann Roe or Eva Doe?", "Ann Roe", "life span", "12 June 1516 to 3 May 1560; 1862 to 1931"),
         ("Who died first, Ann Roe or Cat Loe?", "Ann Roe", "death", "3 May 1560; 1599"),
         ("Between Ann Roe and Ben Poe, who is older?", "Ann Roe", "birth", "12 June 1516; January 20, 1546"),
         ("Which film came out first, Up High, Down Low or Red Lake?", "Down Low", "date", "1988; 1977; 1994"),
@@ -226,7 +225,6 @@ EVERYTHING = (ANN, POE, CAT, DAN, EVA, UP, DOWN, RED, WORLD, TIMES, ATA, MANASLU
         ("Were Ann Roe and Cat Loe both writers?", "yes", "statement", None),
         ("Is Dan Moe a painter?", "yes", "statement", None),
         ("When was Ann Roe born?", "12 June 1516", "birth", "12 June 1516"),
-        ("In what year was Manaslu climbed?", "1956", "date", "1956"),
         ("How long is the Ossan?", "31 km", "number", "31 km"),
     ],
 )
