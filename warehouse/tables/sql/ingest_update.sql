@@ -34,9 +34,9 @@ SELECT DISTINCT record_id, source, line, metadata_json FROM fresh_passages;
 SELECT
     NOT EXISTS (FROM read_parquet($quarantine))
     AND NOT EXISTS (FROM quarantine)
-    AND (SELECT count(*) = count(DISTINCT record_id) FROM (SELECT * EXCLUDE (is_kept) FROM same_records UNION ALL FROM fresh_records))
+    AND (SELECT count(*) = count(DISTINCT record_id) FROM (FROM same_records UNION ALL BY NAME FROM fresh_records))
     AND NOT EXISTS (
-        SELECT 1 FROM fresh_passages AS p JOIN (SELECT * EXCLUDE (is_kept) FROM same_records UNION ALL FROM fresh_records) AS r
+        SELECT 1 FROM fresh_passages AS p JOIN (FROM same_records UNION ALL BY NAME FROM fresh_records) AS r
             ON r.record_id = p.passage_id
         WHERE p.passage_id <> p.record_id
     )
@@ -75,7 +75,7 @@ FROM (
 -- name: records
 -- The touched records that are there.
 SELECT r.record_id, any_value(q.document_id), any_value(q.title), any_value(r.source), any_value(r.metadata_json)
-FROM (SELECT * EXCLUDE (is_kept) FROM same_records UNION ALL FROM fresh_records) AS r
+FROM (FROM same_records UNION ALL BY NAME FROM fresh_records) AS r
 SEMI JOIN touched_records AS t USING (record_id)
 JOIN passages AS q USING (record_id)
 GROUP BY r.record_id;

@@ -13,7 +13,7 @@ SELECT view_name FROM duckdb_views() WHERE database_name = current_database() AN
 CREATE OR REPLACE TEMP TABLE touched_ids AS SELECT DISTINCT id, place FROM read_parquet($files);
 
 -- name: missing_entities
--- Those of entities that are none: as a rule nothing, and then no row has to be looked at.
+-- Those of them that no entity has: it went, or a row that came names none.
 CREATE OR REPLACE TEMP TABLE missing_entities AS
 SELECT DISTINCT id FROM touched_ids ANTI JOIN entities ON entities.entity_id = touched_ids.id
 WHERE place IN ('entity_id', 'source_id', 'target_id');
