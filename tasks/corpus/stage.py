@@ -23,6 +23,7 @@ from polyhop.tasks.passages.records import (
     Piece,
     check_share,
     chunks,
+    content_of_passages,
     drop_records,
     fill_records,
     metadata_json,
@@ -452,7 +453,7 @@ class Ingest(SourceStage):
         """Hashes of all that was ingested ("source") and of ids, titles and texts alone ("passages")."""
         known = updated_tables(build)
         with build.tables(read_only=True) as connection:
-            (texts,) = connection.execute(statement("ingest", "content_of_passages")).fetchone() or ("",)
+            texts = content_of_passages(connection)
             (places,) = connection.execute(statement("ingest", "places_of_passages")).fetchone() or ("",)
             documents, records, quarantine, located = (
                 (known[name].record if name in known else table_record(connection, name)).checksum

@@ -45,6 +45,7 @@ from polyhop.tasks.passages.records import (
     Chunk,
     check_share,
     chunks,
+    content_of_passages,
     fill_records,
     metadata_json,
     passages_table,
@@ -293,12 +294,12 @@ class IngestGraph(SourceStage):
         with build.tables(read_only=True) as connection:
             row = connection.execute(statement("graph_source", "content_of_graph")).fetchone() or ("", "", "")
             rest = connection.execute(statement("graph_source", "content_of_the_rest")).fetchone() or ("", "")
-            passages = connection.execute(statement("ingest", "content_of_passages")).fetchone() or ("",)
+            passages = content_of_passages(connection)
             places = connection.execute(statement("ingest", "content_of_the_rest")).fetchone() or ("",)
         graph = map(str, row)
         return {
-            "source": content_hash(NAME, *map(str, (*row, *rest, *passages, *places))),
-            "passages": content_hash("passages", passages[0]),
+            "source": content_hash(NAME, *map(str, (*row, *rest, passages, *places))),
+            "passages": content_hash("passages", passages),
             "entities": content_hash("nodes", *graph),
         }
 

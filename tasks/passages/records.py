@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from hashlib import sha256
 from itertools import pairwise
 
 import duckdb
@@ -363,6 +364,15 @@ def update_records(build: Build, connection: duckdb.DuckDBPyConnection, quaranti
     clear_tables(build, connection, [METADATA_COLUMNS])
     connection.execute(statement("records", "fill_columns"))
     return True
+
+
+def content_of_passages(connection: duckdb.DuckDBPyConnection) -> str:
+    """sha256 of the ids, titles and texts of all passages, "" without any; no text holds them all."""
+    found, content, joint = connection.execute(statement("ingest", "content_of_passages")), sha256(), ""
+    while rows := found.fetchmany(_RECORDS_AT_ONCE):
+        content.update((joint + "\n".join(line for (line,) in rows)).encode())
+        joint = "\n"
+    return content.hexdigest() if joint else ""
 
 
 def drop_records(connection: duckdb.DuckDBPyConnection) -> None:

@@ -117,8 +117,8 @@ SELECT
 SELECT source, line, reason FROM quarantine ORDER BY source, line, reason LIMIT 10;
 
 -- name: content_of_passages
--- What extraction, names and vectors depend on: every passage's id, title and text. A sum over rows needs no memory.
-SELECT coalesce(hex(bit_xor(md5_number(passage_id || ' ' || content_hash))), '') FROM passages;
+-- What extraction, names and vectors depend on: every passage's id, title and text.
+SELECT passage_id || ' ' || content_hash FROM passages ORDER BY passage_id;
 
 -- name: titles
 -- The gazetteer's titles.
