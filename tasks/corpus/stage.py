@@ -139,7 +139,7 @@ MOST_COMPARED = 1_000_000
 """Passages above which every record is split again: comparing holds some 250 bytes of each. Chosen."""
 
 _SAME = "same"  # parts with what is known of unchanged records
-_MENTIONED = "mentioned"  # a part with the ids that a partial source names, until what is kept has parts
+_MENTIONED = "mentioned"  # a part with the ids of `Mentions`, until what is kept has parts
 _OF_SAME = ("record_id", "source", "line", "metadata_json", "origin")
 _SAME_PARTS = pa.schema([(name, PASSAGE_PARTS.arrow.field(name).type) for name in _OF_SAME])
 _ROWS = 20_000  # rows that are held, copied and written at once

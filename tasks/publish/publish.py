@@ -190,9 +190,8 @@ def encoder_record(build: Build, kind: VectorKind, matrix: NDArray[np.float32]) 
         return made
     # spreads of the configured encoder and of the local one, over the same sample
     with build.tables(read_only=True) as connection:
-        _, *columns = connection.sql(
-            kind.statement("things_in_order"), params=kind.parameters(build.settings)
-        ).to_arrow_table()
+        things = connection.sql(kind.statement("things_in_order"), params=kind.parameters(build.settings))
+        _, *columns = things.to_arrow_table().columns
     chosen = sampled_texts(kind.text(first.as_py(), second.as_py()) for first, second in zip(*columns, strict=True))
     sample = [[column[number].as_py() for column in columns] for number in chosen]
     texts, questions = [kind.text(*row) for row in sample], sampled_sentences([second for _, second in sample])

@@ -75,8 +75,9 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     connection.execute(
         "CREATE TEMP TABLE first_in_source AS SELECT '' AS origin, '' AS record_id, '' AS record_hash, ('', 0) AS place"
     )
-    connection.execute("CREATE TEMP TABLE found_chunks AS FROM title_chunks")
-    connection.execute("CREATE VIEW chosen_things AS SELECT '' AS id")
+    connection.execute(
+        "CREATE TEMP TABLE found_chunks AS FROM title_chunks; CREATE VIEW chosen_things AS SELECT '' AS id"
+    )
     connection.execute("CREATE VIEW found_values AS FROM metadata_values")
     for database in ("before", "published", "version_before"):
         connection.execute(f"ATTACH ':memory:' AS {database}")

@@ -218,7 +218,7 @@ def updated_record(before: TableRecord, removed: TableRecord, added: TableRecord
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[str, str]]:
-    """Names and types: `duckdb_columns()` looks at all tables, which takes fifty times as long."""
+    """Names and types: `duckdb_columns()` looks at all tables, which takes thirty times as long."""
     return [(row[0], row[1]) for row in connection.execute(f"DESCRIBE {table}").fetchall()]
 
 

@@ -590,5 +590,4 @@ def test_where_kept_passages_stand_stays_known(tmp_path: Path) -> None:
     (edited.folder / "docs" / "b.txt").write_text("New")
     edited.run(edited.folder / "docs", source_name="docs", is_partial=True)
     edited.read(pages({"x": "New"}), "towns", source_name="towns", is_partial=True)
-    assert len(fresh.rows("FROM locations")) == 2
-    assert lasting(edited.manifest) == lasting(fresh.manifest)
+    assert (len(edited.rows("FROM locations")), lasting(edited.manifest)) == (2, lasting(fresh.manifest))

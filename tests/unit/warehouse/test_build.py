@@ -119,20 +119,15 @@ def test_minus_zero_is_another_value(build: Build, connection: duckdb.DuckDBPyCo
     assert shown == ("-0.0",)
 
 
-LAWS = (("relation_without_source", 1, COUNT), ("relation_without_entity", 2 * COUNT, 2 * COUNT))
-
-
-@pytest.mark.parametrize(("law", "of_some", "of_all"), LAWS)
-def test_ids_that_came_or_went_are_looked_at(
-    build: Build, connection: duckdb.DuckDBPyConnection, law: str, of_some: int, of_all: int
-) -> None:
+def test_invariants_are_checked_of_ids_that_came_or_went(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
     """No relation here has a source, and all have the same ends, which are no entities."""
-    stage = Stage()
-    stage.invariants = {law: (statements("text_invariants") | statements("entity_invariants"))[law]}
+    laws, stage = statements("text_invariants") | statements("entity_invariants"), Stage()
     replace_rows(build, connection, RELATIONS, ROWS.format("0.5::DOUBLE", 1), FIRST)
-    for tables, count in (([RELATIONS], of_some), ([RELATIONS, ENTITIES], of_all)):
-        with pytest.raises(InvariantError, match=f"{count} rows .*{law}.*r000"):
-            check_invariants(connection, [stage], [], touched_ids(build, tables))
+    for law, few, many in (("relation_without_source", 1, COUNT), ("relation_without_entity", 2 * COUNT, 2 * COUNT)):
+        stage.invariants = {law: laws[law]}
+        for tables, count in (([RELATIONS], few), ([RELATIONS, ENTITIES], many)):
+            with pytest.raises(InvariantError, match=f"{count} rows .*{law}.*r000"):
+                check_invariants(connection, [stage], [], touched_ids(build, tables))
 
 
 @pytest.mark.parametrize("outdated", [FIRST, "false"])

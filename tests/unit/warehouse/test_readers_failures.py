@@ -205,8 +205,8 @@ def test_bad_items_of_a_question_set(tmp_path: Path, items: list[Any], texts: li
     ("name", "content", "message"),
     [
         ("c.jsonl", b"", "is empty; name a file with at least one record."),
-        ("c.json", b" [ ]", "holds no record; at least one is needed."),
-        ("c.csv", b"text\n", "holds no record; at least one is needed."),
+        *((n, t, "holds no record; at least one is needed.") for n, t in (("c.json", b" [ ]"), ("c.csv", b"text\n"))),
+        ("c.txt", b"\x89PNG\r\n\x1a\n", "is not a text file: it is a PNG image."),
         ("c.csv", b"PK\x03\x04rest", "is not a text file: it is a ZIP archive or office document; unpack it first."),
         ("c.jsonl", bytes(range(32)), "is not a text file: it is binary."),
         ("c.jsonl", "text".encode("utf-16"), "is not a text file: it is UTF-16; save it as UTF-8."),

@@ -349,6 +349,7 @@ def test_nothing_is_seen_of_an_evaluation_whose_writing_failed(tmp_path: Path, m
     [
         ("run.json", b"[]", "it is not a JSON object"),
         ("timings.json", b'{"strategies": {}}', "it has no 'started'"),
+        ("timings.json", b"{half", ""),
         ("questions.jsonl", b"[1]\n", "it is not a JSON object"),
         ("questions.jsonl", b'{"id": "q"}\n', "it has no 'answer'"),
         ("questions.jsonl", None, "No such file or directory"),

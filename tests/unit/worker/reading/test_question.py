@@ -203,8 +203,11 @@ EVERYTHING = (ANN, POE, CAT, DAN, EVA, UP, DOWN, RED, WORLD, TIMES, ATA, MANASLU
     ("question", "answer", "rule", "values"),
     [
         ("Who lived longer, Ann Roe or Cat Loe?", "Cat Loe", "life span", "12 June 1516 to 3 May 1560; 1510 to 1599"),
+        ("Who died younger, Ann Roe or Eva Doe?", "Ann Roe", "life span", "12 June 1516 to 3 May 1560; 1862 to 1931"),
         ("Who died first, Ann Roe or Cat Loe?", "Ann Roe", "death", "3 May 1560; 1599"),
+        ("Who is younger, Ann Roe or Ben Poe?", "Ben Poe", "birth", "12 June 1516; January 20, 1546"),
         ("Between Ann Roe and Ben Poe, who is older?", "Ann Roe", "birth", "12 June 1516; January 20, 1546"),
+        ("Which film came out later, Down Low or Up High?", "Up High", "date", "1977; 1988"),
         ("Which film came out first, Up High, Down Low or Red Lake?", "Down Low", "date", "1988; 1977; 1994"),
         ("Of Red Lake, Up High, and Down Low, which was released first?", "Down Low", "date", "1994; 1988; 1977"),
         ("Which magazine is older, Lute Times or Guitar World?", "Guitar World", "date", "1981; July 1980"),
@@ -217,6 +220,7 @@ EVERYTHING = (ANN, POE, CAT, DAN, EVA, UP, DOWN, RED, WORLD, TIMES, ATA, MANASLU
         ("Is the Ossan longer than 20 miles?", "no", "number", "31 km"),
         ("Does Lute Times have more than 50 pages?", "no", "number", "40"),
         ("Is the Eiffel Tower older than the Golden Gate Bridge?", "yes", "date", "May 1889; 1933"),
+        ("Was the Golden Gate Bridge opened after the Eiffel Tower?", "yes", "date", "May 1937; May 1889"),
         ("Were Ann Roe and Cat Loe born in the same year?", "no", "birth", "12 June 1516; 1510"),
         ("Were Ann Roe and Cat Loe born in the same century?", "yes", "birth", "12 June 1516; 1510"),
         ("Did Ann Roe die before Cat Loe?", "yes", "death", "3 May 1560; 1599"),
@@ -225,6 +229,7 @@ EVERYTHING = (ANN, POE, CAT, DAN, EVA, UP, DOWN, RED, WORLD, TIMES, ATA, MANASLU
         ("Were Ann Roe and Cat Loe both writers?", "yes", "statement", None),
         ("Is Dan Moe a painter?", "yes", "statement", None),
         ("When was Ann Roe born?", "12 June 1516", "birth", "12 June 1516"),
+        ("In what year was Manaslu climbed?", "1956", "date", "1956"),
         ("How long is the Ossan?", "31 km", "number", "31 km"),
     ],
 )
