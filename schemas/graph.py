@@ -182,6 +182,15 @@ def row_starts(lengths: Integers) -> Numbers:
     return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
 
 
+class EdgesByEntity(NamedTuple):
+    """The edges of a `BipartiteGraph`, compressed by entity."""
+
+    indptr: NDArray[np.int64]  # Shape (n_entities + 1,), int64.
+    passages: NDArray[np.int32]  # Shape (nnz,), int32: passage numbers, ascending inside an entity.
+    tf: NDArray[Any]  # Shape (nnz,), any numbers.
+    is_title: NDArray[np.bool_]  # Shape (nnz,), bool.
+
+
 @dataclass(frozen=True)
 class BipartiteGraph:
     """Passages and the entities they mention, compressed by passage.
@@ -194,6 +203,7 @@ class BipartiteGraph:
     tf: NDArray[np.float64]  # Shape (nnz,), float64: mentions, at least 1.
     is_title: NDArray[np.bool_]  # Shape (nnz,), bool: the entity is a key of the passage's own title.
     keys: tuple[str, ...]  # Entity keys, in number order.
+    stored_by_entity: EdgesByEntity | None = None  # What `by_entity` is, where an index has it.
 
     @property
     def passage_count(self) -> int:
@@ -213,6 +223,8 @@ class BipartiteGraph:
     @cached_property
     def df(self) -> NDArray[np.int64]:
         """Shape (n_entities,): passages that mention each entity."""
+        if self.stored_by_entity is not None:
+            return np.diff(self.stored_by_entity.indptr)
         counts = np.zeros(self.entity_count, dtype=np.int64)
         np.add.at(counts, self.indices, 1)  # without a copy of all indices as int64, which bincount makes
         return counts
@@ -221,6 +233,19 @@ class BipartiteGraph:
     def rows(self) -> NDArray[np.int32]:
         """Shape (nnz,): passage number of each edge."""
         return np.repeat(np.arange(self.passage_count, dtype=np.int32), np.diff(self.indptr))
+
+    @cached_property
+    def by_entity(self) -> EdgesByEntity:
+        """The edges by entity. Cost: O(edges log edges) where no index has them."""
+        if self.stored_by_entity is not None:
+            return self.stored_by_entity
+        order = np.argsort(self.indices * np.int64(self.passage_count) + self.rows)
+        return EdgesByEntity(row_starts(self.df), self.rows[order], self.tf[order], self.is_title[order])
+
+    def with_only(self, kept: NDArray[np.bool_]) -> "BipartiteGraph":
+        """The graph with these of its edges alone, shape (nnz,)."""
+        starts = row_starts(np.bincount(self.rows[kept], minlength=self.passage_count))
+        return BipartiteGraph(starts, self.indices[kept], self.tf[kept], self.is_title[kept], self.keys)
 
     def with_edges(self, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> "BipartiteGraph":
         """The graph with further edges: one mention each, not title edges.

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.errors import DamagedStoreError
 from polyhop.schemas.graph import (
     BipartiteGraph,
+    EdgesByEntity,
     Entity,
     LexicalIndex,
     Positions,
@@ -149,9 +150,28 @@ def _column(stored: Stored, name: str) -> list[Any]:
     return values
 
 
+_BY_PASSAGE = ("indptr", "indices", "tf", "title")
+_BY_ENTITY = ("entity-indptr", "passages", "entity-tf", "entity-title")
+
+
+def save_graph(folder: Path, graph: BipartiteGraph) -> None:
+    """Writes the edges by passage and, for walks in large versions, by entity; keys in number order, one a line."""
+    edges, others = (graph.indptr, graph.indices, graph.tf, graph.is_title), graph.by_entity
+    others = others._replace(tf=others.tf.astype(np.min_scalar_type(int(others.tf.max(initial=0)))))
+    save_arrays(folder, "bipartite", dict(zip((*_BY_PASSAGE, *_BY_ENTITY), (*edges, *others), strict=True)))
+    with writing("keys", folder):
+        (folder / "bipartite_keys.txt").write_text("\n".join(graph.keys), encoding="utf-8")
+
+
 def _graph(stored: Stored) -> BipartiteGraph:
-    indptr, indices, tf, is_title = (stored.array("bipartite", name) for name in ("indptr", "indices", "tf", "title"))
-    return BipartiteGraph(indptr, indices, tf, is_title, tuple(_column(stored, "entity_keys")))
+    indptr, indices, tf, is_title = (stored.array("bipartite", name) for name in _BY_PASSAGE)
+    by_entity, keys = None, None
+    if stored.has_array("bipartite", "passages"):  # not in an index made before there were such files
+        by_entity = EdgesByEntity(*(stored.array("bipartite", name) for name in _BY_ENTITY))
+        keys = stored.lines("bipartite", "keys")  # in a fifth of the time that DuckDB takes
+    if by_entity is None or keys is None or len(keys) != len(by_entity.indptr) - 1:  # or a key has a line break
+        keys = _column(stored, "entity_keys")
+    return BipartiteGraph(indptr, indices, tf, is_title, tuple(keys), by_entity)
 
 
 GRAPH = Artefact("graph", _graph, "graph", restrict=lambda graph, index: graph.restricted(index.allowed))

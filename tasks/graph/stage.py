@@ -7,11 +7,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from polyhop.schemas.graph import BipartiteGraph
 from polyhop.schemas.names import FUNCTION_WORDS
 from polyhop.schemas.tables import Table, text_column
 from polyhop.schemas.text import fold
 from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles
-from polyhop.warehouse.artefacts import open_array, save_arrays
+from polyhop.warehouse.artefacts import open_array, save_arrays, save_graph
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.statements import statement
 
@@ -109,6 +110,7 @@ class BipartiteStage(Stage):
         with build.tables(read_only=True) as connection:
             edges = connection.execute(statement("graph", "bipartite_edges")).fetchnumpy()
             row = connection.execute(statement("graph", "node_counts")).fetchone() or (0, 0)
+            keys = connection.execute(statement("read", "entity_keys")).fetchnumpy()["key"].tolist()
         passage_count, entity_count = row
         # several extractors' mentions of one entity are one edge; numpy sorts in a tenth of DuckDB's time
         places = edges["passage"] * entity_count + edges["entity"]
@@ -116,13 +118,14 @@ class BipartiteStage(Stage):
         places = places[order]
         firsts = np.flatnonzero(np.diff(places, prepend=-1))
         passages, entities = np.divmod(places[firsts], max(1, entity_count))
-        arrays = {
-            "indptr": _starts(np.bincount(passages, minlength=passage_count)),
-            "indices": entities.astype(np.int32),
-            "tf": np.add.reduceat(edges["tf"][order], firsts).astype(np.float64),
-            "title": np.logical_or.reduceat(edges["is_title"][order], firsts),
-        }
-        save_arrays(build.staging.arrays, "bipartite", arrays)
+        graph = BipartiteGraph(
+            indptr=_starts(np.bincount(passages, minlength=passage_count)),
+            indices=entities.astype(np.int32),
+            tf=np.add.reduceat(edges["tf"][order], firsts).astype(np.float64),
+            is_title=np.logical_or.reduceat(edges["is_title"][order], firsts),
+            keys=tuple(keys),
+        )
+        save_graph(build.staging.arrays, graph)
         return {"passages": passage_count, "names": entity_count, "edges": len(entities)}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import NoSeedError
-from polyhop.schemas.graph import BipartiteGraph, LexicalIndex, gathered, row_starts
+from polyhop.schemas.graph import BipartiteGraph, LexicalIndex, gathered
 from polyhop.worker.ranking.fusion import DECIMALS, best, contenders
 
 if TYPE_CHECKING:
@@ -129,10 +129,10 @@ def bipartite_transition(
     """
     from scipy import sparse
 
-    weights, indices, is_title, indptr = edge_weights(graph), graph.indices, graph.is_title, graph.indptr
+    weights, walked = edge_weights(graph), graph
     if kept is not None:
-        weights, indices, is_title = weights[kept], indices[kept], is_title[kept]
-        indptr = row_starts(np.bincount(graph.rows[kept], minlength=graph.passage_count))
+        weights, walked = weights[kept], graph.with_only(kept)
+    indices, is_title, indptr = walked.indices, walked.is_title, walked.indptr
     shape, lengths = (graph.passage_count, graph.entity_count), np.diff(indptr)
     starts = indptr.astype(np.int32) if indptr[-1] < np.iinfo(np.int32).max else indptr
     # in place, for memory that nobody had yet costs more than the arithmetic; a product with ones adds in order
@@ -451,7 +451,6 @@ class TouchedWalk:
         return_dangling: See `walk_passages`.
         least_edges: A graph with fewer is walked by `walk_passages`.
         frequent: Passages that an entity must exceed to be frequent; None: `FREQUENT_SHARE` of all.
-        thinnest: Mass that spreads thinner than this share of the thickest is not followed; 0: all of it is.
     """
 
     def __init__(
@@ -463,13 +462,11 @@ class TouchedWalk:
         return_dangling: bool,
         least_edges: int = LEAST_EDGES,
         frequent: int | None = None,
-        thinnest: float = 0.0,
     ) -> None:
         self._transition = transition
         self._restart = restart
         self._steps = steps
         self._return_dangling = return_dangling
-        self._thinnest = thinnest
         self._is_small = transition.to_passages.nnz < least_edges
         if not self._is_small:
             self._prepare(frequent)
@@ -481,7 +478,7 @@ class TouchedWalk:
         degrees = np.diff(self._from_entities.indptr)
         least = passage_count * FREQUENT_SHARE if frequent is None else frequent
         stops = max(1, (self._steps - 1) // 2)  # half-steps at which an entity may have a column
-        most = 0 if self._thinnest else max(1, COLUMN_BYTES // (8 * max(1, passage_count) * stops))
+        most = max(1, COLUMN_BYTES // (8 * max(1, passage_count) * stops))
         order = np.argsort(-degrees, kind="stable")[:most]
         self._frequent = np.sort(order[degrees[order] > least])
         self._place_of = np.full(entity_count, -1, dtype=np.int32)
@@ -508,8 +505,6 @@ class TouchedWalk:
     def masses(self, seeds: WalkSeeds) -> Masses:
         """As `passages`, bit by bit, without the small parts of the last half-step for passages nobody asks for.
 
-        Without thin mass, only the passages that the rest arrives at hold some: no array has a place for every passage.
-
         Source: algorithms.md 2.6.
         Cost: O(edges of the infrequent nodes touched before the last half-step + edges by which much mass arrives +
             edges of the passages asked for + passages for what is returned).
@@ -517,8 +512,6 @@ class TouchedWalk:
         if self._is_small:
             return exact_masses(self.passages(seeds))
         held, added, columns = self._walked(seeds)
-        if self._thinnest and added is None:
-            return Masses(held[1], 0.0, lambda rows: _at(held, rows), rows=held[0])
         passage_count = self._from_entities.shape[0]
         kept, error = (held[0], held[1] * (1 - self._restart)), 0.0
         if added is None:
@@ -570,7 +563,6 @@ class TouchedWalk:
                 dangling = back * stuck
             start = (seeds.passages, seeds.passage_weights) if at_passages else (seeds.entities, seeds.entity_weights)
             added = (start[0], start[1] * back)
-            held = self._thick(held, to_passages=at_passages)
             if step == self._steps and self._is_wide(held, to_passages=at_passages):
                 return held, added, columns
             held = self._moved(held, added, to_passages=at_passages)
@@ -578,14 +570,6 @@ class TouchedWalk:
                 held = self._without_frequent(held, self._steps - step, columns)
             at_passages = not at_passages
         return held, None, columns
-
-    def _thick(self, held: Mass, *, to_passages: bool) -> Mass:
-        """What is held without what spreads too thin to be followed: over passages; a passage has few entities."""
-        if not self._thinnest:
-            return held
-        spread = held[1] * self._largest[held[0]] if to_passages else held[1]
-        is_thick = spread >= self._thinnest * spread.max(initial=0.0)
-        return held[0][is_thick], held[1][is_thick]
 
     def _all(self, held: Mass, added: Mass | None, columns: list[_Column]) -> NDArray[np.float64]:
         """What every passage holds after a walk, from `_walked`."""
@@ -608,10 +592,8 @@ class TouchedWalk:
             arrived = np.asarray(edges @ values)
             arrived[added[0]] += added[1]
             return _nonzero(arrived)
-        targets = np.concatenate((edges.indices, added[0]))
-        shares = np.concatenate((edges.data * np.repeat(values, np.diff(edges.indptr)), added[1]))
-        distinct, places = np.unique(targets, return_inverse=True)
-        return distinct, np.bincount(places, shares, len(distinct)).astype(np.float64, copy=False)
+        shares = edges.data * np.repeat(values, np.diff(edges.indptr))
+        return _summed(np.concatenate((edges.indices, added[0])), np.concatenate((shares, added[1])))
 
     def _is_wide(self, held: Mass, *, to_passages: bool) -> bool:
         """Whether a half-step is better computed for all nodes at once."""
@@ -653,6 +635,117 @@ class TouchedWalk:
         return self._columns[key]
 
 
+class ThinWalk:
+    """Walks along thick mass on a large graph: a step is computed for the edges that it takes, none before.
+
+    Args:
+        graph: Passages and the entities they mention.
+        restart: Probability of returning to the seeds, 0 to 1.
+        steps: Number of steps, at least 0.
+        thinnest: Mass that spreads thinner than this share of the thickest is not followed, 0 to 1.
+        return_dangling: See `walk_passages`.
+        hub_penalty: See `bipartite_transition`, as for the arguments that follow.
+        title_boost: Likewise.
+        kept: Likewise.
+
+    Source: algorithms.md 2.4, 2.6, 2B.3 step 2.
+    Cost: one pass over the edges by entity; a walk, O(edges of the nodes that hold thick mass).
+    """
+
+    def __init__(
+        self,
+        graph: BipartiteGraph,
+        restart: float,
+        steps: int,
+        thinnest: float,
+        *,
+        return_dangling: bool,
+        hub_penalty: float = 0.0,
+        title_boost: float = 1.0,
+        kept: NDArray[np.bool_] | None = None,
+    ) -> None:
+        self._restart, self._steps, self._thinnest = restart, steps, thinnest
+        self._return_dangling = return_dangling
+        self._idf = np.log((graph.passage_count + 1) / (graph.df + 1))
+        self._penalties = entity_weights(np.maximum(graph.df, 1), hub_penalty) if hub_penalty else None
+        self._graph = graph if kept is None else graph.with_only(kept)
+        self._starts, self._passages, tf, is_title = self._graph.by_entity
+        lengths = np.diff(self._starts)
+        shares = np.repeat(self._idf, lengths) * tf + 1.0  # as `edge_weights`, by entity; then parts of their sums
+        np.multiply(shares, title_boost, out=shares, where=is_title)
+        has_edge = lengths > 0
+        first = self._starts[:-1][has_edge]
+        totals = np.add.reduceat(shares, first)
+        self._largest = np.zeros(graph.entity_count)  # share of one passage, by entity
+        self._largest[has_edge] = np.maximum.reduceat(shares, first) / totals
+        shares /= np.repeat(totals, lengths[has_edge])
+        self._shares = shares
+
+    def masses(self, seeds: WalkSeeds) -> Masses:
+        """What the passages hold at the end that thick mass arrives at; the others hold nothing."""
+        sides = (seeds.passages, seeds.passage_weights), (seeds.entities, seeds.entity_weights)
+        is_dangling = self._graph.indptr[seeds.passages + 1] == self._graph.indptr[seeds.passages]
+        stuck = float(seeds.passage_weights[is_dangling].sum()) if self._return_dangling else 0.0
+        held, back = _sorted(sides[self._steps % 2]), 1.0
+        for left in range(self._steps - 1, -1, -1):
+            numbers, weights = sides[left % 2]
+            back = self._restart + (1 - self._restart) * back * stuck
+            held = self._moved(*held, (numbers, weights * back), to_passages=left % 2 == 0)
+        return Masses(held[1], 0.0, lambda rows: _at(held, rows), rows=held[0])
+
+    def _moved(
+        self, nodes: NDArray[np.integer], masses: NDArray[np.float64], added: Mass, *, to_passages: bool
+    ) -> Mass:
+        """Half a step of the thick mass, and what returns to the seeds."""
+        spread = masses * self._largest[nodes] if to_passages else masses  # a passage has few entities
+        is_thick = spread >= self._thinnest * spread.max(initial=0.0)
+        nodes, masses = nodes[is_thick], masses[is_thick] * (1 - self._restart)
+        starts, edges = gathered(self._starts if to_passages else self._graph.indptr, nodes)
+        lengths = np.diff(starts)
+        if to_passages:
+            targets, shares = self._passages[edges], self._shares[edges]
+        else:
+            targets = self._graph.indices[edges]
+            shares = self._graph.tf[edges] * self._idf[targets] + 1.0
+            if self._penalties is not None:
+                shares *= self._penalties[targets]
+            totals = np.bincount(np.repeat(np.arange(len(nodes)), lengths), shares, len(nodes))
+            masses = np.divide(masses, totals, out=masses, where=lengths > 0)
+        shares *= np.repeat(masses, lengths)
+        targets, shares = np.concatenate((targets, added[0])), np.concatenate((shares, added[1]))
+        count = self._graph.passage_count if to_passages else self._graph.entity_count
+        if len(targets) > _WHOLE_SUM_SHARE * count:
+            return _nonzero(np.asarray(np.bincount(targets, shares, count), dtype=np.float64))
+        return _summed(targets, shares)
+
+
+def walk_of(
+    graph: BipartiteGraph,
+    restart: float,
+    steps: int,
+    thinnest: float,
+    *,
+    return_dangling: bool,
+    hub_penalty: float = 0.0,
+    title_boost: float = 1.0,
+    kept: NDArray[np.bool_] | None = None,
+) -> Callable[[WalkSeeds], Masses]:
+    """Seeds to the masses of the passages: with `thinnest` above 0 a `ThinWalk` on a large graph, else all of it."""
+    if thinnest and len(graph.indices) >= LEAST_EDGES:
+        return ThinWalk(
+            graph,
+            restart,
+            steps,
+            thinnest,
+            return_dangling=return_dangling,
+            hub_penalty=hub_penalty,
+            title_boost=title_boost,
+            kept=kept,
+        ).masses
+    transition = bipartite_transition(graph, hub_penalty=hub_penalty, title_boost=title_boost, kept=kept)
+    return TouchedWalk(transition, restart, steps, return_dangling=return_dangling).masses
+
+
 def _add(columns: list[_Column], result: NDArray[np.float64]) -> None:
     """Adds columns, each times its factor, to `result`."""
     scaled = np.empty(min(_BLOCK, len(result)))
@@ -668,6 +761,12 @@ def _at(held: Mass, nodes: NDArray[np.integer]) -> NDArray[np.float64]:
         return np.zeros(len(nodes))
     places = np.minimum(np.searchsorted(held[0], nodes), len(held[0]) - 1)
     return np.where(held[0][places] == nodes, held[1][places], 0.0)
+
+
+def _summed(nodes: NDArray[np.integer], masses: NDArray[np.float64]) -> Mass:
+    """What arrives at each node in several parts."""
+    distinct, places = np.unique(nodes, return_inverse=True)
+    return distinct, np.bincount(places, masses, len(distinct)).astype(np.float64, copy=False)
 
 
 def _sorted(held: Mass) -> Mass:

@@ -30,11 +30,10 @@ from polyhop.worker.ranking.fusion import best, contenders
 from polyhop.worker.ranking.pagerank import (
     THINNEST,
     Masses,
-    TouchedWalk,
     WalkSeeds,
-    bipartite_transition,
     entity_weights,
     mix,
+    walk_of,
 )
 from polyhop.worker.ranking.similarity import cosine_error, exact_cosines, rough_cosines
 from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, Ranking, question_vector, strategy
@@ -124,9 +123,9 @@ class BridgeLexicalStrategy(RankedStrategy):
         self._entity_weights = ENTITY_WEIGHT * entity_weights(np.maximum(graph.df, 1), ENTITY_PENALTY)
         lexical = reader.artefact(lexical_of(ANALYSER))
         self._impacts = TermImpacts(lexical, K1, B)
-        transition = bipartite_transition(graph, title_boost=parameters.title_boost)
         thinnest = self.thinnest if reader.artefact(IS_LARGE) else 0.0
-        self._walk = TouchedWalk(transition, parameters.restart, self.steps, return_dangling=False, thinnest=thinnest)
+        boost, restart = parameters.title_boost, parameters.restart
+        self._walk = walk_of(graph, restart, self.steps, thinnest, return_dangling=False, title_boost=boost)
         self._stems = analyser_of(ANALYSER, lexical.language)
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
@@ -139,7 +138,7 @@ class BridgeLexicalStrategy(RankedStrategy):
             entities = self._match(question.text)
             start = self._start(entities, entities.numbers, entities.shares, similarity)
             seeded = time.perf_counter()
-            masses = self._walk.masses(start.seeds)
+            masses = self._walk(start.seeds)
             spread = walk_parts(masses, walk_part, self._parameters.graph_weight, REFERENCE_RANK)
             ranking = self._ranking(similarity, spread, some, self._parameters.coverage_weight, limit)
             yield Found(ranking, start.evidence(self._passage_ids, self._keys), time.perf_counter() - seeded)

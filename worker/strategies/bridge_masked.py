@@ -139,7 +139,7 @@ class BridgeMaskedStrategy(BridgeStrategy):
             seeded = time.perf_counter()
             # What counts beside similarity. Source: bridge-masked.md 3 step 3.
             graph_weight = p.graph_weight * max(share, LEAST_GRAPH_SHARE)
-            beside = walk_parts(self._walk.masses(start.seeds), flat_walk_part, graph_weight, REFERENCE_RANK)
+            beside = walk_parts(self._walk(start.seeds), flat_walk_part, graph_weight, REFERENCE_RANK)
             lexical_weight = p.lexical_share * (1 - share) * trust.in_fusion
             if lexical_weight > 0:
                 beside = beside.plus(lexical_weight * lexical)

@@ -26,7 +26,6 @@ from polyhop.worker.ranking.pagerank import (
     THINNEST,
     Masses,
     Mixing,
-    TouchedWalk,
     WalkSeeds,
     Weighting,
     bipartite_transition,
@@ -39,6 +38,7 @@ from polyhop.worker.ranking.pagerank import (
     ppr_push,
     relabelled,
     term_graph,
+    walk_of,
     without_short_names,
 )
 from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, Ranking, strategy
@@ -192,12 +192,13 @@ def make_walk(
 ) -> Callable[[WalkSeeds], Masses]:
     """A walk on the edges that are kept (None: all), by power steps or by push: seeds to the masses of the passages.
 
-    `thinnest` counts for power steps, see `TouchedWalk`.
+    `thinnest` counts for power steps, see `walk_of`.
     """
-    parts = bipartite_transition(graph, hub_penalty=parameters.hub_penalty, kept=kept)
+    restart, penalty = parameters.restart, parameters.hub_penalty
     if parameters.ppr == "power":
-        restart, steps = parameters.restart, parameters.max_iter
-        return TouchedWalk(parts, restart, steps, return_dangling=True, thinnest=thinnest).masses
+        steps = parameters.max_iter
+        return walk_of(graph, restart, steps, thinnest, return_dangling=True, hub_penalty=penalty, kept=kept)
+    parts = bipartite_transition(graph, hub_penalty=penalty, kept=kept)
     nodes = joined(parts)
     entity_count, passage_count = parts.to_entities.shape
 
@@ -205,7 +206,7 @@ def make_walk(
         start = np.zeros(entity_count + passage_count)
         start[seeds.entities] = seeds.entity_weights
         start[entity_count + seeds.passages] = seeds.passage_weights
-        return exact_masses(ppr_push(nodes, start, parameters.restart, EPS).scores[entity_count:])
+        return exact_masses(ppr_push(nodes, start, restart, EPS).scores[entity_count:])
 
     return push
 

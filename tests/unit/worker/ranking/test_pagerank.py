@@ -276,21 +276,27 @@ def test_bounds_change_no_ranking(seed: int, least: float, whole_step: float, mo
 
 
 @pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("whole_step", [0.125, 2.0])
-def test_a_thinned_walk_holds_no_more_mass(seed: int, whole_step: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(touched_walk, "_WHOLE_STEP_SHARE", whole_step)
-    transition = pagerank.bipartite_transition(random_graph(seed, 70, 25), title_boost=5.0)
+@pytest.mark.parametrize("whole_sum", [0.0, 2.0])
+@pytest.mark.parametrize("steps", [4, 5])
+def test_a_thinned_walk_holds_no_more_mass(
+    seed: int, whole_sum: float, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(touched_walk, "_WHOLE_SUM_SHARE", whole_sum)
+    monkeypatch.setattr(touched_walk, "LEAST_EDGES", 0)
+    graph = random_graph(seed, 70, 25)
+    kept = np.random.default_rng(seed).random(len(graph.indices)) < 0.8 if seed % 3 else None
+    rule: dict[str, Any] = {"hub_penalty": seed % 4 / 4, "title_boost": 1.0 + seed % 5, "kept": kept}
+    transition = pagerank.bipartite_transition(graph, **rule)
     seeds, returns, everywhere = random_seeds(seed, 70, 25), bool(seed % 2), np.arange(70)
-    expected, held = pagerank.walk_passages(transition, seeds, 0.15, 5, return_dangling=returns), []
+    expected, held = pagerank.walk_passages(transition, seeds, 0.15, steps, return_dangling=returns), []
     for thinnest in (1e-12, 0.05, 0.5):
-        walk = pagerank.TouchedWalk(transition, 0.15, 5, return_dangling=returns, least_edges=0, thinnest=thinnest)
-        masses = walk.masses(seeds)
+        masses = pagerank.walk_of(graph, 0.15, steps, thinnest, return_dangling=returns, **rule)(seeds)
         held.append(masses.exact(everywhere))
         assert masses.on(everywhere / 70).tolist() == masses.plus(everywhere / 70).exact(everywhere).tolist()
         found = np.flatnonzero(held[-1])
         near = found[contenders(held[-1][found], 3)]
         assert masses.contenders(3).tolist() == masses.most(3).tolist() == near.tolist()
-        numbers = best(held[-1], 5)
+        numbers = best(held[-1], min(5, len(found)))
         assert [first.tolist() for first in masses.best(5)] == [numbers.tolist(), held[-1][numbers].tolist()]
     assert held[0] == pytest.approx(expected, rel=1e-9, abs=1e-12)
     assert (held[1] <= held[0] + 1e-15).all()
