@@ -154,11 +154,15 @@ _BY_PASSAGE = ("indptr", "indices", "tf", "title")
 _BY_ENTITY = ("entity-indptr", "passages", "entity-tf", "entity-title")
 
 
-def save_graph(folder: Path, graph: BipartiteGraph) -> None:
-    """Writes the edges by passage and, for walks in large versions, by entity; keys in number order, one a line."""
-    edges, others = (graph.indptr, graph.indices, graph.tf, graph.is_title), graph.by_entity
+def save_graph(folder: Path, graph: BipartiteGraph, *, is_large: bool) -> None:
+    """Writes the edges by passage; of a large version also by entity, for walks, and the keys, one a line."""
+    edges = graph.indptr, graph.indices, graph.tf, graph.is_title
+    save_arrays(folder, "bipartite", dict(zip(_BY_PASSAGE, edges, strict=True)))
+    if not is_large:
+        return
+    others = graph.by_entity
     others = others._replace(tf=others.tf.astype(np.min_scalar_type(int(others.tf.max(initial=0)))))
-    save_arrays(folder, "bipartite", dict(zip((*_BY_PASSAGE, *_BY_ENTITY), (*edges, *others), strict=True)))
+    save_arrays(folder, "bipartite", dict(zip(_BY_ENTITY, others, strict=True)))
     with writing("keys", folder):
         (folder / "bipartite_keys.txt").write_text("\n".join(graph.keys), encoding="utf-8")
 
@@ -166,7 +170,7 @@ def save_graph(folder: Path, graph: BipartiteGraph) -> None:
 def _graph(stored: Stored) -> BipartiteGraph:
     indptr, indices, tf, is_title = (stored.array("bipartite", name) for name in _BY_PASSAGE)
     by_entity, keys = None, None
-    if stored.has_array("bipartite", "passages"):  # not in an index made before there were such files
+    if stored.has_array("bipartite", "passages"):
         by_entity = EdgesByEntity(*(stored.array("bipartite", name) for name in _BY_ENTITY))
         keys = stored.lines("bipartite", "keys")  # in a fifth of the time that DuckDB takes
     if by_entity is None or keys is None or len(keys) != len(by_entity.indptr) - 1:  # or a key has a line break

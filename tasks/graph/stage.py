@@ -110,8 +110,9 @@ class BipartiteStage(Stage):
         with build.tables(read_only=True) as connection:
             edges = connection.execute(statement("graph", "bipartite_edges")).fetchnumpy()
             row = connection.execute(statement("graph", "node_counts")).fetchone() or (0, 0)
-            keys = connection.execute(statement("read", "entity_keys")).fetchnumpy()["key"].tolist()
-        passage_count, entity_count = row
+            passage_count, entity_count = row
+            is_large = passage_count >= build.settings.search.exact_below
+            keys = connection.execute(statement("read", "entity_keys")).fetchall() if is_large else []
         # several extractors' mentions of one entity are one edge; numpy sorts in a tenth of DuckDB's time
         places = edges["passage"] * entity_count + edges["entity"]
         order = np.argsort(places)
@@ -123,9 +124,9 @@ class BipartiteStage(Stage):
             indices=entities.astype(np.int32),
             tf=np.add.reduceat(edges["tf"][order], firsts).astype(np.float64),
             is_title=np.logical_or.reduceat(edges["is_title"][order], firsts),
-            keys=tuple(keys),
+            keys=tuple(key for (key,) in keys),
         )
-        save_graph(build.staging.arrays, graph)
+        save_graph(build.staging.arrays, graph, is_large=is_large)
         return {"passages": passage_count, "names": entity_count, "edges": len(entities)}
 
 

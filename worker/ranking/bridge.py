@@ -77,18 +77,9 @@ def flat_walk_part(mass: NDArray[np.float64], weight: float, reference: float) -
 def walk_parts(
     masses: Masses, part: Callable[[NDArray[np.float64], float, float], NDArray[np.float64]], weight: float, rank: int
 ) -> Masses:
-    """What the walk adds to each passage by `walk_part` or `flat_walk_part`; the mass of a rank counts as 1.
-
-    A root of a sum is at most the sum of the roots, so the error of a part is the part of the error.
-    """
-    reference = walk_reference(masses.exact(masses.contenders(rank)), rank)
-    return Masses(
-        masses.held,
-        float(part(np.array([masses.error]), weight, reference)[0]),
-        lambda rows: part(masses.exact(rows), weight, reference),
-        lambda held: part(held, weight, reference),
-        masses.rows,
-    )
+    """What the walk adds to each passage by `walk_part` or `flat_walk_part`; the mass of a rank counts as 1."""
+    reference = walk_reference(masses.held, rank)
+    return Masses(part(masses.held, weight, reference), masses.rows)
 
 
 def walk_reference(mass: NDArray[np.float64], rank: int) -> float:

@@ -1,4 +1,4 @@
-"""Personalised PageRank: graphs, seeds, pruning, matrices; by power iteration, push, or touched walk.
+"""Personalised PageRank: graphs, seeds, pruning, matrices; by power iteration, by push, or along thick mass.
 
 The matrices are built once per version; a walk computes the half of a step that it needs. Source: algorithms.md 0.4,
 2.4, 2.5, 2.6, 2B.3.
@@ -354,325 +354,94 @@ def _compiled() -> Callable[[_Edges, _Start, float, float, int], _Result]:
     return compiled
 
 
-# Source: algorithms.md 2.6, 2B.3 step 2; equals `walk_passages` up to the order of sums.
+# Source: algorithms.md 2.6, 2B.3 step 2.
 
 LEAST_EDGES = 1_000_000
-"""On smaller graphs whole steps take no longer (5 steps on 273,000 edges: 1.5 ms) and keep one order of sums."""
-
-FREQUENT_SHARE = 1 / 256
-"""Share of the passages above which an entity is frequent; chosen, flat between 1/64 and 1/1024 at 300,000 passages."""
-
-COLUMN_BYTES = 256 * 2**20  # Of the columns of a walk: of 16 entities and 5 steps at a million passages.
-
-_WHOLE_STEP_SHARE = 1 / 8
-"""A step along more than this share of the edges is one product with the whole matrix, which reads them in order."""
-
-_WHOLE_SUM_SHARE = 1 / 64
-"""Sums over more arrivals than this share of the nodes are taken over all nodes, fewer are sorted."""
+"""On smaller graphs whole steps take no longer: 5 steps on 1,050,000 edges, 10 ms."""
 
 THINNEST = 3e-5
 """Mass that spreads thinner than this share of the thickest is not followed in large versions; chosen:
 benchmarks/README.md, "A million passages"."""
 
-_BLOCK = 1 << 15  # Passages that columns are added for at once, so that their sum stays in the processor's cache.
+_WHOLE_SUM_SHARE = 1 / 64
+"""Sums over more arrivals than this share of the nodes are taken over all nodes, fewer are sorted."""
 
 Mass = tuple[NDArray[np.integer], NDArray[np.float64]]  # Ascending numbers of the nodes that hold some, and how much.
-
-_Column = tuple[NDArray[np.float64], float, float]  # By passage, its factor, and its largest value.
-
-_LEAST_ARRIVAL = 1e-5
-"""Entities that bring any passage less than this share of the largest arrival are left to `Masses.exact`."""
-
-_LEAST_COLUMN = 1e-4
-"""Likewise columns, of the largest mass."""
-
-_FEW_ROWS = 1 / 64  # Share of the passages up to which masses are summed one by one.
 
 
 @dataclass(frozen=True, slots=True)
 class Masses:
-    """What passages hold after a walk: bounds for all, exactly for the few that are asked for."""
+    """What passages hold after a walk."""
 
-    held: NDArray[np.float64]  # Shape (n,), or that of `rows`: at least this much, as an argument of `part`.
-    error: float  # And at most so much more, up to the order of sums.
-    exact: Callable[[NDArray[np.intp]], NDArray[np.float64]]  # Passage numbers to masses.
-    part: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None  # Never decreases; None: the mass itself.
+    held: NDArray[np.float64]  # Shape (n,), or that of `rows`.
     rows: NDArray[np.integer] | None = None  # Ascending numbers of the only passages that hold some; None: all may.
+    added: NDArray[np.float64] | None = None  # Shape (n,): what passages get beside it, where `rows` are given.
 
-    @property
-    def least(self) -> NDArray[np.float64]:
-        """As `held`: at least this much."""
-        return self.held if self.part is None else self.part(self.held)
-
-    def contenders(self, count: int) -> NDArray[np.intp]:
-        """Ascending numbers of all passages that can be among the `count` that hold most, and few others."""
-        near = contenders(self.least, count, self.error)
-        return near if self.rows is None else self.rows[near].astype(np.intp)
+    def of(self, passages: NDArray[np.intp]) -> NDArray[np.float64]:
+        """What these passages hold, and get beside it."""
+        if self.rows is None:
+            return self.held[passages]
+        places = np.searchsorted(self.rows, passages)
+        is_held = np.append(self.rows, -1)[places] == passages
+        found = np.where(is_held, np.append(self.held, 0.0)[places], 0.0)
+        return found if self.added is None else found + self.added[passages]
 
     def most(self, count: int) -> NDArray[np.intp]:
-        """Ascending numbers of the `count` passages that hold most by these bounds, and few others that hold some."""
+        """Ascending numbers of the `count` passages that hold most, and few others that hold some."""
         near = contenders(self.held, count)
         near = near[self.held[near] > 0]
         return near if self.rows is None else self.rows[near].astype(np.intp)
 
     def best(self, count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Numbers and masses of the `count` passages that hold most; see `fusion.best`."""
-        near = self.contenders(count)
-        masses = self.exact(near)
-        first = best(masses, count)
-        return near[first], masses[first]
-
-    def on(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Scores of all passages, shape (n,), and at least so much as these hold beside it."""
-        if self.rows is None:
-            return scores + self.least
-        found = scores.copy()
-        found[self.rows] += self.least
-        return found
+        first = best(self.held, count)
+        return first if self.rows is None else self.rows[first].astype(np.intp), self.held[first]
 
     def plus(self, added: NDArray[np.float64]) -> "Masses":
         """The same with what each passage, shape (n,), gets beside it."""
-        held = added if self.rows is None else added[self.rows]
-        return Masses(self.least + held, self.error, lambda rows: self.exact(rows) + added[rows], rows=self.rows)
+        return Masses(self.held + added) if self.rows is None else Masses(self.held, self.rows, added)
 
 
-def exact_masses(masses: NDArray[np.float64]) -> Masses:
-    """Masses that are all known, shape (n,)."""
-    return Masses(masses, 0.0, masses.__getitem__)
+@dataclass(frozen=True, slots=True)
+class WalkRule:
+    """How a walk goes."""
+
+    restart: float  # Probability of returning to the seeds, 0 to 1.
+    steps: int  # Number of steps, at least 0.
+    return_dangling: bool  # See `walk_passages`.
+    hub_penalty: float = 0.0  # See `bipartite_transition`.
+    title_boost: float = 1.0  # Likewise.
+    thinnest: float = 0.0  # Mass that spreads thinner than this share of the thickest is not followed; 0: all of it is.
 
 
-class TouchedWalk:
-    """Walks of one kind on one graph.
-
-    Args:
-        transition: The halves of a step.
-        restart: Probability of returning to the seeds, 0 to 1.
-        steps: Number of steps, at least 0.
-        return_dangling: See `walk_passages`.
-        least_edges: A graph with fewer is walked by `walk_passages`.
-        frequent: Passages that an entity must exceed to be frequent; None: `FREQUENT_SHARE` of all.
-    """
-
-    def __init__(
-        self,
-        transition: BipartiteTransition,
-        restart: float,
-        steps: int,
-        *,
-        return_dangling: bool,
-        least_edges: int = LEAST_EDGES,
-        frequent: int | None = None,
-    ) -> None:
-        self._transition = transition
-        self._restart = restart
-        self._steps = steps
-        self._return_dangling = return_dangling
-        self._is_small = transition.to_passages.nnz < least_edges
-        if not self._is_small:
-            self._prepare(frequent)
-
-    def _prepare(self, frequent: int | None) -> None:
-        """By entity, where passages are, and which entities are frequent: at most those whose columns can be kept."""
-        self._from_entities = self._transition.to_passages.tocsc()
-        passage_count, entity_count = self._from_entities.shape
-        degrees = np.diff(self._from_entities.indptr)
-        least = passage_count * FREQUENT_SHARE if frequent is None else frequent
-        stops = max(1, (self._steps - 1) // 2)  # half-steps at which an entity may have a column
-        most = max(1, COLUMN_BYTES // (8 * max(1, passage_count) * stops))
-        order = np.argsort(-degrees, kind="stable")[:most]
-        self._frequent = np.sort(order[degrees[order] > least])
-        self._place_of = np.full(entity_count, -1, dtype=np.int32)
-        self._place_of[self._frequent] = np.arange(len(self._frequent), dtype=np.int32)
-        self._columns: dict[tuple[int, int], tuple[NDArray[np.float64], float]] = {}
-        self._largest = np.zeros(entity_count)  # share of one passage, by entity
-        starts = self._from_entities.indptr[:-1]
-        self._largest[degrees > 0] = np.maximum.reduceat(self._from_entities.data, starts[degrees > 0])
-        self._most_entities = int(np.diff(self._transition.to_passages.indptr).max(initial=0))
-
-    def passages(self, seeds: WalkSeeds) -> NDArray[np.float64]:
-        """The passages' part of a walk, shape (n_passages,).
-
-        Source: algorithms.md 2.6, 2B.3 step 2.
-        Cost: O(edges of the infrequent nodes touched + frequent entities touched * passages); a step that touches more
-            than a quarter of all edges costs O(edges).
-        """
-        if self._is_small:
-            return walk_passages(
-                self._transition, seeds, self._restart, self._steps, return_dangling=self._return_dangling
-            )
-        return self._all(*self._walked(seeds))
-
-    def masses(self, seeds: WalkSeeds) -> Masses:
-        """As `passages`, bit by bit, without the small parts of the last half-step for passages nobody asks for.
-
-        Source: algorithms.md 2.6.
-        Cost: O(edges of the infrequent nodes touched before the last half-step + edges by which much mass arrives +
-            edges of the passages asked for + passages for what is returned).
-        """
-        if self._is_small:
-            return exact_masses(self.passages(seeds))
-        held, added, columns = self._walked(seeds)
-        passage_count = self._from_entities.shape[0]
-        kept, error = (held[0], held[1] * (1 - self._restart)), 0.0
-        if added is None:
-            least = np.zeros(passage_count)
-            least[held[0]] = held[1]
-        else:
-            most = kept[1] * self._largest[kept[0]]  # that any passage gets from each entity
-            is_large = most > _LEAST_ARRIVAL * most.max(initial=0.0)
-            error = min(self._most_entities * most[~is_large].max(initial=0.0), float(most[~is_large].sum()))
-            least = np.asarray(self._from_entities[:, kept[0][is_large]] @ kept[1][is_large])
-            least[added[0]] += added[1]
-        allowed = _LEAST_COLUMN * float(least.max(initial=0.0))
-        error += sum(value * highest for _, value, highest in columns if value * highest <= allowed)
-        _add([column for column in columns if column[1] * column[2] > allowed], least)
-
-        def exact(rows: NDArray[np.intp]) -> NDArray[np.float64]:
-            if len(rows) > _FEW_ROWS * passage_count:
-                return self._all(held, added, columns)[rows]
-            if added is None:
-                found = _at(held, rows)
-            else:
-                matrix = self._transition.to_passages
-                starts, edges = gathered(matrix.indptr, rows)
-                arrived = matrix.data[edges] * _at(kept, matrix.indices[edges])
-                passages = np.repeat(np.arange(len(rows)), np.diff(starts))
-                found = np.bincount(passages, arrived, len(rows)) + _at(_sorted(added), rows)
-            before = np.zeros(len(rows))
-            for column, value, _ in columns:
-                before += column[rows] * value
-            return np.asarray(found + before)
-
-        return Masses(least, error, exact)
-
-    def _walked(self, seeds: WalkSeeds) -> tuple[Mass, Mass | None, list[_Column]]:
-        """The walk before or after its last half-step.
-
-        Returns:
-            What entities hold before it and what then returns to the passages among the seeds, or what passages hold
-            after it and None; and the columns that come to it, with their factors and largest values.
-        """
-        stuck = stuck_mass(self._transition, seeds) if self._return_dangling else 0.0
-        at_passages = self._steps % 2 == 0
-        columns: list[_Column] = []
-        held: Mass = (np.empty(0, dtype=np.intp), np.empty(0))
-        back, dangling = 1.0, stuck
-        for step in range(self._steps + 1):
-            if step > 0:
-                back = self._restart + (1 - self._restart) * dangling
-                dangling = back * stuck
-            start = (seeds.passages, seeds.passage_weights) if at_passages else (seeds.entities, seeds.entity_weights)
-            added = (start[0], start[1] * back)
-            if step == self._steps and self._is_wide(held, to_passages=at_passages):
-                return held, added, columns
-            held = self._moved(held, added, to_passages=at_passages)
-            if not at_passages and step < self._steps - 1:
-                held = self._without_frequent(held, self._steps - step, columns)
-            at_passages = not at_passages
-        return held, None, columns
-
-    def _all(self, held: Mass, added: Mass | None, columns: list[_Column]) -> NDArray[np.float64]:
-        """What every passage holds after a walk, from `_walked`."""
-        result = np.zeros(self._from_entities.shape[0])
-        _add(columns, result)
-        if added is None:
-            result[held[0]] += held[1]
-            return result
-        arrived = self._moved_all(held, added, to_passages=True)
-        arrived += result
-        return arrived
-
-    def _moved(self, held: Mass, added: Mass, *, to_passages: bool) -> Mass:
-        """One half-step and what returns to the seeds."""
-        matrix = self._from_entities if to_passages else self._transition.to_entities
-        if self._is_wide(held, to_passages=to_passages):
-            return _nonzero(self._moved_all(held, added, to_passages=to_passages))
-        edges, values = matrix[:, held[0]], held[1] * (1 - self._restart)
-        if edges.nnz > _WHOLE_SUM_SHARE * matrix.shape[0]:
-            arrived = np.asarray(edges @ values)
-            arrived[added[0]] += added[1]
-            return _nonzero(arrived)
-        shares = edges.data * np.repeat(values, np.diff(edges.indptr))
-        return _summed(np.concatenate((edges.indices, added[0])), np.concatenate((shares, added[1])))
-
-    def _is_wide(self, held: Mass, *, to_passages: bool) -> bool:
-        """Whether a half-step is better computed for all nodes at once."""
-        matrix = self._from_entities if to_passages else self._transition.to_entities
-        edge_count = (matrix.indptr[held[0] + 1] - matrix.indptr[held[0]]).sum()
-        return bool(edge_count > _WHOLE_STEP_SHARE * matrix.nnz)
-
-    def _moved_all(self, held: Mass, added: Mass, *, to_passages: bool) -> NDArray[np.float64]:
-        """As `_moved`, as one number per node."""
-        matrix = self._transition.to_passages if to_passages else self._transition.to_entities
-        scores = np.zeros(matrix.shape[1])
-        scores[held[0]] = held[1] * (1 - self._restart)
-        arrived = np.asarray(matrix @ scores)
-        arrived[added[0]] += added[1]
-        return arrived
-
-    def _without_frequent(self, held: Mass, steps_left: int, columns: list[_Column]) -> Mass:
-        """What the infrequent entities hold; what follows from the others is put to `columns`."""
-        places = self._place_of[held[0]]
-        is_frequent = places >= 0
-        for place, value in zip(places[is_frequent].tolist(), held[1][is_frequent].tolist(), strict=True):
-            column, highest = self._column(place, steps_left)
-            columns.append((column, value, highest))
-        return held[0][~is_frequent], held[1][~is_frequent]
-
-    def _column(self, place: int, steps_left: int) -> tuple[NDArray[np.float64], float]:
-        """What every passage holds of a unit of mass at a frequent entity so many half-steps later, and the most."""
-        key = (place, steps_left)
-        known = self._columns.get(key)
-        if known is not None:
-            return known
-        keep = 1 - self._restart
-        column = np.zeros(len(self._place_of))
-        column[self._frequent[place]] = 1.0
-        for step in range(steps_left):
-            matrix = self._transition.to_passages if step % 2 == 0 else self._transition.to_entities
-            column = np.asarray(matrix @ (column * keep))
-        self._columns[key] = column, float(column.max(initial=0.0))
-        return self._columns[key]
+def walk_of(
+    graph: BipartiteGraph, rule: WalkRule, kept: NDArray[np.bool_] | None = None
+) -> Callable[[WalkSeeds], Masses]:
+    """Seeds to what the passages hold in the end; `kept` as for `bipartite_transition`."""
+    if rule.thinnest and len(graph.indices) >= LEAST_EDGES:
+        return ThinWalk(graph, rule, kept).masses
+    parts = bipartite_transition(graph, hub_penalty=rule.hub_penalty, title_boost=rule.title_boost, kept=kept)
+    return lambda seeds: Masses(
+        walk_passages(parts, seeds, rule.restart, rule.steps, return_dangling=rule.return_dangling)
+    )
 
 
 class ThinWalk:
-    """Walks along thick mass on a large graph: a step is computed for the edges that it takes, none before.
+    """Walks along thick mass: a step is computed for the edges that it takes, and no matrix is built.
 
-    Args:
-        graph: Passages and the entities they mention.
-        restart: Probability of returning to the seeds, 0 to 1.
-        steps: Number of steps, at least 0.
-        thinnest: Mass that spreads thinner than this share of the thickest is not followed, 0 to 1.
-        return_dangling: See `walk_passages`.
-        hub_penalty: See `bipartite_transition`, as for the arguments that follow.
-        title_boost: Likewise.
-        kept: Likewise.
-
-    Source: algorithms.md 2.4, 2.6, 2B.3 step 2.
+    Source: algorithms.md 2.4, 2.6, 2B.3 step 2; equals `walk_passages` up to the order of sums and thin mass.
     Cost: one pass over the edges by entity; a walk, O(edges of the nodes that hold thick mass).
     """
 
-    def __init__(
-        self,
-        graph: BipartiteGraph,
-        restart: float,
-        steps: int,
-        thinnest: float,
-        *,
-        return_dangling: bool,
-        hub_penalty: float = 0.0,
-        title_boost: float = 1.0,
-        kept: NDArray[np.bool_] | None = None,
-    ) -> None:
-        self._restart, self._steps, self._thinnest = restart, steps, thinnest
-        self._return_dangling = return_dangling
+    def __init__(self, graph: BipartiteGraph, rule: WalkRule, kept: NDArray[np.bool_] | None = None) -> None:
+        self._rule = rule
         self._idf = np.log((graph.passage_count + 1) / (graph.df + 1))
-        self._penalties = entity_weights(np.maximum(graph.df, 1), hub_penalty) if hub_penalty else None
+        self._penalties = entity_weights(np.maximum(graph.df, 1), rule.hub_penalty) if rule.hub_penalty else None
         self._graph = graph if kept is None else graph.with_only(kept)
         self._starts, self._passages, tf, is_title = self._graph.by_entity
         lengths = np.diff(self._starts)
-        shares = np.repeat(self._idf, lengths) * tf + 1.0  # as `edge_weights`, by entity; then parts of their sums
-        np.multiply(shares, title_boost, out=shares, where=is_title)
+        shares = np.repeat(self._idf, lengths) * tf + 1.0  # `edge_weights` by entity, and then parts of their sums
+        np.multiply(shares, rule.title_boost, out=shares, where=is_title)
         has_edge = lengths > 0
         first = self._starts[:-1][has_edge]
         totals = np.add.reduceat(shares, first)
@@ -682,101 +451,57 @@ class ThinWalk:
         self._shares = shares
 
     def masses(self, seeds: WalkSeeds) -> Masses:
-        """What the passages hold at the end that thick mass arrives at; the others hold nothing."""
+        """What the passages hold in the end that thick mass arrives at; the others hold nothing."""
+        rule, starts = self._rule, self._graph.indptr
         sides = (seeds.passages, seeds.passage_weights), (seeds.entities, seeds.entity_weights)
-        is_dangling = self._graph.indptr[seeds.passages + 1] == self._graph.indptr[seeds.passages]
-        stuck = float(seeds.passage_weights[is_dangling].sum()) if self._return_dangling else 0.0
-        held, back = _sorted(sides[self._steps % 2]), 1.0
-        for left in range(self._steps - 1, -1, -1):
-            numbers, weights = sides[left % 2]
-            back = self._restart + (1 - self._restart) * back * stuck
-            held = self._moved(*held, (numbers, weights * back), to_passages=left % 2 == 0)
-        return Masses(held[1], 0.0, lambda rows: _at(held, rows), rows=held[0])
+        is_dangling = starts[seeds.passages + 1] == starts[seeds.passages]
+        stuck = float(seeds.passage_weights[is_dangling].sum()) if rule.return_dangling else 0.0
+        held, back = _summed(*sides[rule.steps % 2]), 1.0
+        for left in range(rule.steps - 1, -1, -1):
+            back = rule.restart + (1 - rule.restart) * back * stuck
+            targets, shares, count = self._to_entities(*held) if left % 2 else self._to_passages(*held)
+            targets = np.concatenate((targets, sides[left % 2][0]))
+            shares = np.concatenate((shares, sides[left % 2][1] * back))
+            if len(targets) > _WHOLE_SUM_SHARE * count:
+                arrived = np.bincount(targets, shares, count).astype(np.float64, copy=False)
+                numbers = np.flatnonzero(arrived > 0)  # several times as fast on booleans
+                held = numbers, arrived[numbers]
+            else:
+                held = _summed(targets, shares)
+        return Masses(held[1], held[0])
 
-    def _moved(
-        self, nodes: NDArray[np.integer], masses: NDArray[np.float64], added: Mass, *, to_passages: bool
-    ) -> Mass:
-        """Half a step of the thick mass, and what returns to the seeds."""
-        spread = masses * self._largest[nodes] if to_passages else masses  # a passage has few entities
-        is_thick = spread >= self._thinnest * spread.max(initial=0.0)
-        nodes, masses = nodes[is_thick], masses[is_thick] * (1 - self._restart)
-        starts, edges = gathered(self._starts if to_passages else self._graph.indptr, nodes)
-        lengths = np.diff(starts)
-        if to_passages:
-            targets, shares = self._passages[edges], self._shares[edges]
-        else:
-            targets = self._graph.indices[edges]
-            shares = self._graph.tf[edges] * self._idf[targets] + 1.0
-            if self._penalties is not None:
-                shares *= self._penalties[targets]
-            totals = np.bincount(np.repeat(np.arange(len(nodes)), lengths), shares, len(nodes))
-            masses = np.divide(masses, totals, out=masses, where=lengths > 0)
-        shares *= np.repeat(masses, lengths)
-        targets, shares = np.concatenate((targets, added[0])), np.concatenate((shares, added[1]))
-        count = self._graph.passage_count if to_passages else self._graph.entity_count
-        if len(targets) > _WHOLE_SUM_SHARE * count:
-            return _nonzero(np.asarray(np.bincount(targets, shares, count), dtype=np.float64))
-        return _summed(targets, shares)
+    def _to_passages(
+        self, entities: NDArray[np.integer], masses: NDArray[np.float64]
+    ) -> tuple[NDArray[np.integer], NDArray[np.float64], int]:
+        """Where half a step of the thick mass goes, in parts, and how many nodes there are on that side."""
+        is_thick = self._is_thick(masses * self._largest[entities])
+        starts, edges = gathered(self._starts, entities[is_thick])
+        masses = masses[is_thick] * (1 - self._rule.restart)
+        shares = self._shares[edges] * np.repeat(masses, np.diff(starts))
+        return self._passages[edges], shares, self._graph.passage_count
 
+    def _to_entities(
+        self, passages: NDArray[np.integer], masses: NDArray[np.float64]
+    ) -> tuple[NDArray[np.integer], NDArray[np.float64], int]:
+        """Likewise; a passage has few entities."""
+        is_thick = self._is_thick(masses)
+        starts, edges = gathered(self._graph.indptr, passages[is_thick])
+        entities, lengths = self._graph.indices[edges], np.diff(starts)
+        shares = self._graph.tf[edges] * self._idf[entities] + 1.0  # `edge_weights`
+        if self._penalties is not None:
+            shares *= self._penalties[entities]
+        totals = np.bincount(np.repeat(np.arange(len(lengths)), lengths), shares, len(lengths))
+        masses = masses[is_thick] * (1 - self._rule.restart) / np.where(lengths > 0, totals, 1.0)
+        return entities, shares * np.repeat(masses, lengths), self._graph.entity_count
 
-def walk_of(
-    graph: BipartiteGraph,
-    restart: float,
-    steps: int,
-    thinnest: float,
-    *,
-    return_dangling: bool,
-    hub_penalty: float = 0.0,
-    title_boost: float = 1.0,
-    kept: NDArray[np.bool_] | None = None,
-) -> Callable[[WalkSeeds], Masses]:
-    """Seeds to the masses of the passages: with `thinnest` above 0 a `ThinWalk` on a large graph, else all of it."""
-    if thinnest and len(graph.indices) >= LEAST_EDGES:
-        return ThinWalk(
-            graph,
-            restart,
-            steps,
-            thinnest,
-            return_dangling=return_dangling,
-            hub_penalty=hub_penalty,
-            title_boost=title_boost,
-            kept=kept,
-        ).masses
-    transition = bipartite_transition(graph, hub_penalty=hub_penalty, title_boost=title_boost, kept=kept)
-    return TouchedWalk(transition, restart, steps, return_dangling=return_dangling).masses
-
-
-def _add(columns: list[_Column], result: NDArray[np.float64]) -> None:
-    """Adds columns, each times its factor, to `result`."""
-    scaled = np.empty(min(_BLOCK, len(result)))
-    for begin in range(0, len(result) if columns else 0, _BLOCK):
-        part = result[begin : begin + _BLOCK]
-        for column, value, _ in columns:
-            part += np.multiply(column[begin : begin + _BLOCK], value, out=scaled[: len(part)])
-
-
-def _at(held: Mass, nodes: NDArray[np.integer]) -> NDArray[np.float64]:
-    """What these nodes hold, in any order and repeated or not."""
-    if not len(held[0]):
-        return np.zeros(len(nodes))
-    places = np.minimum(np.searchsorted(held[0], nodes), len(held[0]) - 1)
-    return np.where(held[0][places] == nodes, held[1][places], 0.0)
+    def _is_thick(self, spread: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.asarray(spread >= self._rule.thinnest * spread.max(initial=0.0))
 
 
 def _summed(nodes: NDArray[np.integer], masses: NDArray[np.float64]) -> Mass:
     """What arrives at each node in several parts."""
     distinct, places = np.unique(nodes, return_inverse=True)
     return distinct, np.bincount(places, masses, len(distinct)).astype(np.float64, copy=False)
-
-
-def _sorted(held: Mass) -> Mass:
-    order = np.argsort(held[0])
-    return held[0][order], held[1][order]
-
-
-def _nonzero(scores: NDArray[np.float64]) -> Mass:
-    numbers = np.flatnonzero(scores > 0)  # several times as fast on booleans
-    return numbers, scores[numbers]
 
 
 def relabelled(graph: BipartiteGraph, labels: Sequence[str]) -> BipartiteGraph:

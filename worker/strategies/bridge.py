@@ -24,12 +24,13 @@ from polyhop.warehouse.artefacts import (
     lexical_of,
     vectors_of,
 )
-from polyhop.worker.ranking.bm25 import TermImpacts, containment, count_terms, score
+from polyhop.worker.ranking.bm25 import RelativeScores, TermImpacts, containment, count_terms, score
 from polyhop.worker.ranking.bridge import cover, relative, seed_passages, walk_part, walk_parts
 from polyhop.worker.ranking.fusion import best, contenders
 from polyhop.worker.ranking.pagerank import (
     THINNEST,
     Masses,
+    WalkRule,
     WalkSeeds,
     entity_weights,
     mix,
@@ -85,6 +86,9 @@ class BridgeParameters(BridgeLexicalParameters):
     graph_weight: float = Field(0.2, ge=0, le=1000, description="lambda: weight of the walk in the score, default 0.2.")
 
 
+Words = NDArray[np.float64] | RelativeScores  # Relative BM25 by passage number.
+
+
 @dataclass(frozen=True, slots=True)
 class Similarity:
     """How similar the passages, or candidates among them, are to one question."""
@@ -123,16 +127,17 @@ class BridgeLexicalStrategy(RankedStrategy):
         self._entity_weights = ENTITY_WEIGHT * entity_weights(np.maximum(graph.df, 1), ENTITY_PENALTY)
         lexical = reader.artefact(lexical_of(ANALYSER))
         self._impacts = TermImpacts(lexical, K1, B)
-        thinnest = self.thinnest if reader.artefact(IS_LARGE) else 0.0
-        boost, restart = parameters.title_boost, parameters.restart
-        self._walk = walk_of(graph, restart, self.steps, thinnest, return_dangling=False, title_boost=boost)
+        self._is_large = reader.artefact(IS_LARGE)
+        thinnest = self.thinnest if self._is_large else 0.0
+        restart, boost = parameters.restart, parameters.title_boost
+        rule = WalkRule(restart, self.steps, return_dangling=False, title_boost=boost, thinnest=thinnest)
+        self._walk = walk_of(graph, rule)
         self._stems = analyser_of(ANALYSER, lexical.language)
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
         """Rankings with the seeds of their walks."""
         stems = [sorted(count_terms(self._stems(question.text), self._impacts.terms)) for question in questions]
-        lexical = (relative(score(self._impacts, dict.fromkeys(some, 1))) for some in stems)
-        similarities = self._similarities(questions, lexical, limit)
+        similarities = self._similarities(questions, (self._words(some, limit) for some in stems), limit)
         for question, some in zip(questions, stems, strict=True):
             similarity = next(similarities)
             entities = self._match(question.text)
@@ -142,6 +147,13 @@ class BridgeLexicalStrategy(RankedStrategy):
             spread = walk_parts(masses, walk_part, self._parameters.graph_weight, REFERENCE_RANK)
             ranking = self._ranking(similarity, spread, some, self._parameters.coverage_weight, limit)
             yield Found(ranking, start.evidence(self._passage_ids, self._keys), time.perf_counter() - seeded)
+
+    def _words(self, stems: list[int], limit: int) -> Words:
+        """Relative BM25; of a large version only of the passages asked for."""
+        counts = dict.fromkeys(stems, 1)
+        if self._is_large:
+            return RelativeScores(self._impacts, counts, max(NEAR, limit, self._parameters.seeds))
+        return relative(score(self._impacts, counts))
 
     def _start(
         self, entities: QuestionEntities, numbers: NDArray[np.intp], shares: NDArray[np.float64], similarity: Similarity
@@ -167,13 +179,13 @@ class BridgeLexicalStrategy(RankedStrategy):
         """
         count = max(limit, POOL)
         if similarity.rows is None:
-            near = contenders(beside.on(similarity.fusing), count, similarity.error + beside.error)
+            near = contenders(similarity.fusing + beside.held, count, similarity.error)
             similar = similarity.exact(near)[1]
         else:
             near = np.union1d(similarity.rows, beside.most(max(count, NEAR)))
             is_new, similar = ~np.isin(near, similarity.rows, assume_unique=True), np.empty(len(near))
             similar[~is_new], similar[is_new] = similarity.fusing, similarity.exact(near[is_new])[1]
-        scores = beside.exact(near) + similar
+        scores = beside.of(near) + similar
         first = best(scores, count)
         if self.is_positive_only:
             first = first[scores[first] > 0]
@@ -184,12 +196,14 @@ class BridgeLexicalStrategy(RankedStrategy):
         return near[shown], scores[shown]
 
     def _similarities(
-        self, questions: Sequence[Question], lexical: Iterator[NDArray[np.float64]], limit: int
+        self, questions: Sequence[Question], lexical: Iterator[Words], limit: int
     ) -> Iterator[Similarity]:
         """Similarities of questions by their relative BM25, in order, one after the other."""
         del questions, limit
         for words in lexical:
-            yield Similarity(words, words, 0.0, lambda rows, words=words: (words[rows], words[rows]))  # type: ignore[misc]
+            rows = np.sort(words.first) if isinstance(words, RelativeScores) else None
+            shares = words if isinstance(words, np.ndarray) else words[np.sort(words.first)]
+            yield Similarity(shares, shares, 0.0, lambda rows, words=words: (words[rows], words[rows]), rows)  # type: ignore[misc]
 
 
 @strategy(
@@ -218,27 +232,18 @@ class BridgeStrategy(BridgeLexicalStrategy):
         self._rows = self._matrix if self._large is None else self._large.vectors
         self._error = cosine_error(self._matrix.shape[1])
 
-    def _searches(self, vectors: Iterable[NDArray[np.float32]], limit: int) -> list[Future[NDArray[np.intp]]] | None:
+    def _searches(self, vectors: Iterable[NDArray[np.float32]], limit: int) -> list[Future[NDArray[np.intp]]]:
         """Begins to look for the passages nearest to each of these vectors in a large version, beside what follows."""
         count = max(NEAR, limit, self._parameters.seeds)
-        return None if self._large is None else [self._large.search(vector, count) for vector in vectors]
-
-    def _candidates(
-        self, searches: list[Future[NDArray[np.intp]]] | None, words: NDArray[np.float64], limit: int
-    ) -> NDArray[np.intp] | None:
-        """Ascending numbers of the passages that the searches find, or best by BM25; None: of all passages."""
-        if searches is None:
-            return None
-        first = contenders(words, max(NEAR, limit, self._parameters.seeds))
-        return np.unique(np.concatenate([first[words[first] > 0], *(search.result() for search in searches)]))
+        return [] if self._large is None else [self._large.search(vector, count) for vector in vectors]
 
     def _similarities(
-        self, questions: Sequence[Question], lexical: Iterator[NDArray[np.float64]], limit: int
+        self, questions: Sequence[Question], lexical: Iterator[Words], limit: int
     ) -> Iterator[Similarity]:
         asked, weight = [question_vector(question) for question in questions], self._parameters.lexical_weight
 
         def exact(
-            vector: NDArray[np.float32], words: NDArray[np.float64], rows: NDArray[np.intp]
+            vector: NDArray[np.float32], words: Words, rows: NDArray[np.intp]
         ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             cosine = exact_cosines(self._rows, rows, vector)
             return cosine + weight * words[rows], cosine
@@ -246,9 +251,10 @@ class BridgeStrategy(BridgeLexicalStrategy):
         rough = rough_cosines(self._matrix, asked)
         for vector in asked:
             searches, words = self._searches([vector], limit), next(lexical)
-            rows, find = self._candidates(searches, words, limit), partial(exact, vector, words)
-            if rows is None:
+            find = partial(exact, vector, words)
+            if isinstance(words, np.ndarray):
                 cosine = next(rough)
                 yield Similarity(cosine + weight * words, cosine, self._error, find)
             else:
+                rows = np.unique(np.concatenate([words.first, *(search.result() for search in searches)]))
                 yield Similarity(*find(rows), 0.0, find, rows)

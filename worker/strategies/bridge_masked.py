@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from polyhop.schemas.evidence import Note
+from polyhop.schemas.manifest import NEAR
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
 from polyhop.warehouse.artefacts import CHUNK_GRAPH, NAMES
@@ -125,7 +126,10 @@ class BridgeMaskedStrategy(BridgeStrategy):
             stems = sorted(count_terms(self._stems(question.text), self._impacts.terms))
             scores = score(self._impacts, dict.fromkeys(stems, 1))
             lexical = relative(scores)
-            rows = self._candidates(searches, lexical, limit)
+            rows = None
+            if searches:
+                first = contenders(scores, max(NEAR, limit, p.seeds))
+                rows = np.unique(np.concatenate([first[scores[first] > 0], *(search.result() for search in searches)]))
             cosines = [next(rough) for _ in own] if rows is None else []
             near = contenders(cosines[0], DEPTH, self._error) if rows is None else rows
             trust = self._trust(vector, near, scores, stems)

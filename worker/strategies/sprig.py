@@ -26,11 +26,11 @@ from polyhop.worker.ranking.pagerank import (
     THINNEST,
     Masses,
     Mixing,
+    WalkRule,
     WalkSeeds,
     Weighting,
     bipartite_transition,
     entity_weights,
-    exact_masses,
     joined,
     kept_edges,
     mix,
@@ -196,8 +196,8 @@ def make_walk(
     """
     restart, penalty = parameters.restart, parameters.hub_penalty
     if parameters.ppr == "power":
-        steps = parameters.max_iter
-        return walk_of(graph, restart, steps, thinnest, return_dangling=True, hub_penalty=penalty, kept=kept)
+        rule = WalkRule(restart, parameters.max_iter, return_dangling=True, hub_penalty=penalty, thinnest=thinnest)
+        return walk_of(graph, rule, kept)
     parts = bipartite_transition(graph, hub_penalty=penalty, kept=kept)
     nodes = joined(parts)
     entity_count, passage_count = parts.to_entities.shape
@@ -206,7 +206,7 @@ def make_walk(
         start = np.zeros(entity_count + passage_count)
         start[seeds.entities] = seeds.entity_weights
         start[entity_count + seeds.passages] = seeds.passage_weights
-        return exact_masses(ppr_push(nodes, start, restart, EPS).scores[entity_count:])
+        return Masses(ppr_push(nodes, start, restart, EPS).scores[entity_count:])
 
     return push
 

@@ -287,6 +287,8 @@ def test_partitions_of_a_version_find_what_exact_search_finds(tmp_path: Path, mo
         return nearest(table, *arguments)
 
     monkeypatch.setattr(LanceTable, "nearest_rows", counted)
+    monkeypatch.setattr("polyhop.worker.ranking.pagerank.LEAST_EDGES", 0)
+    monkeypatch.setattr("polyhop.worker.strategies.bridge.BridgeStrategy.thinnest", 1e-9)
     found = {}
     for below, asked in ((101, 0), (100, 2 * len(SEEDED_BY_VECTORS) + 2)):  # bridge-masked searches twice
         index = RealIndex(tmp_path / str(below), strategies=SEEDED_BY_VECTORS, search={"exact_below": below})
@@ -298,7 +300,8 @@ def test_partitions_of_a_version_find_what_exact_search_finds(tmp_path: Path, mo
         record = index.manifest.vectors["passage"].partitions
         assert ((record.recall_at_10, record.changed) if record else None) == ((1.0, 4) if asked else None)
         assert run_verify(index.settings, "i").ok
-        assert ("title-keys_pairs.npy" in index.manifest.arrays) is (asked > 0)
+        large = {"title-keys_pairs.npy", "bipartite_passages.npy", "bipartite_keys.txt"}
+        assert index.manifest.arrays.keys() & large == (large if asked else set())
         searches.clear()
         with open_index("i", root=index.root) as opened:
             found[below] = {name: passages(opened, name) for name in SEEDED_BY_VECTORS}

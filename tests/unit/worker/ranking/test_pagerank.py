@@ -226,55 +226,6 @@ def random_seeds(seed: int, passages: int, entities: int) -> pagerank.WalkSeeds:
     return pagerank.WalkSeeds(some_entities, weights[:2], some_passages, weights[2:])
 
 
-@pytest.mark.parametrize("return_dangling", [False, True])
-@given(
-    seed=st.integers(0, 1000),
-    steps=st.integers(0, 7),
-    frequent=st.sampled_from([0, 3, 1000]),
-    whole_step=st.sampled_from([0.0, 0.125, 2.0]),
-    whole_sum=st.sampled_from([0.0, 2.0]),
-)
-def test_the_masses_are_those_of_whole_steps(
-    seed: int, steps: int, frequent: int, whole_step: float, whole_sum: float, *, return_dangling: bool
-) -> None:
-    passages, entities = 30 + seed % 40, 12
-    transition = pagerank.bipartite_transition(random_graph(seed, passages, entities), hub_penalty=0.5, title_boost=5.0)
-    seeds = random_seeds(seed, passages, entities)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(touched_walk, "_WHOLE_STEP_SHARE", whole_step)
-        patch.setattr(touched_walk, "_WHOLE_SUM_SHARE", whole_sum)
-        walk = pagerank.TouchedWalk(
-            transition, 0.15, steps, return_dangling=return_dangling, least_edges=0, frequent=frequent
-        )
-        found, again = walk.passages(seeds), walk.passages(seeds)
-    expected = pagerank.walk_passages(transition, seeds, 0.15, steps, return_dangling=return_dangling)
-    assert found == pytest.approx(expected, rel=1e-12, abs=1e-15)
-    assert again.tolist() == found.tolist()  # whether a column was computed just now or before changes no bit
-
-
-@pytest.mark.parametrize("whole_step", [0.0, 2.0])
-@pytest.mark.parametrize("least", [0.0, 0.05, 0.5])
-@pytest.mark.parametrize("seed", range(10))
-def test_bounds_change_no_ranking(seed: int, least: float, whole_step: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the last half-step leaves out: each mass is within the bounds, and exact ones have the same bits."""
-    for name, value in {"_WHOLE_STEP_SHARE": whole_step, "_LEAST_ARRIVAL": least, "_LEAST_COLUMN": least}.items():
-        monkeypatch.setattr(touched_walk, name, value)
-    monkeypatch.setattr(touched_walk, "_FEW_ROWS", 1.0)
-    transition = pagerank.bipartite_transition(random_graph(seed, 70, 25), title_boost=5.0)
-    walk = pagerank.TouchedWalk(transition, 0.15, 5, return_dangling=bool(seed % 2), least_edges=0, frequent=12)
-    seeds = random_seeds(seed, 70, 25)
-    expected, masses = walk.passages(seeds), walk.masses(seeds)
-    assert (masses.least <= expected + 1e-15).all()
-    assert (expected <= masses.least + masses.error + 1e-15).all()
-    some = np.array([69, 3, 41, 0])
-    assert masses.exact(some).tolist() == expected[some].tolist()
-    numbers, found = masses.best(7)
-    assert numbers.tolist() == best(expected, 7).tolist()
-    assert found.tolist() == expected[numbers].tolist()
-    if least == 0.5 and whole_step == 0.0:
-        assert masses.error > 0
-
-
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("whole_sum", [0.0, 2.0])
 @pytest.mark.parametrize("steps", [4, 5])
@@ -285,37 +236,22 @@ def test_a_thinned_walk_holds_no_more_mass(
     monkeypatch.setattr(touched_walk, "LEAST_EDGES", 0)
     graph = random_graph(seed, 70, 25)
     kept = np.random.default_rng(seed).random(len(graph.indices)) < 0.8 if seed % 3 else None
-    rule: dict[str, Any] = {"hub_penalty": seed % 4 / 4, "title_boost": 1.0 + seed % 5, "kept": kept}
-    transition = pagerank.bipartite_transition(graph, **rule)
+    rule: dict[str, Any] = {"hub_penalty": seed % 4 / 4, "title_boost": 1.0 + seed % 5}
+    transition = pagerank.bipartite_transition(graph, **rule, kept=kept)
     seeds, returns, everywhere = random_seeds(seed, 70, 25), bool(seed % 2), np.arange(70)
     expected, held = pagerank.walk_passages(transition, seeds, 0.15, steps, return_dangling=returns), []
     for thinnest in (1e-12, 0.05, 0.5):
-        masses = pagerank.walk_of(graph, 0.15, steps, thinnest, return_dangling=returns, **rule)(seeds)
-        held.append(masses.exact(everywhere))
-        assert masses.on(everywhere / 70).tolist() == masses.plus(everywhere / 70).exact(everywhere).tolist()
+        thin = pagerank.WalkRule(0.15, steps, returns, thinnest=thinnest, **rule)
+        masses = pagerank.walk_of(graph, thin, kept)(seeds)
+        held.append(masses.of(everywhere))
+        assert masses.plus(everywhere / 70).of(everywhere).tolist() == (held[-1] + everywhere / 70).tolist()
         found = np.flatnonzero(held[-1])
-        near = found[contenders(held[-1][found], 3)]
-        assert masses.contenders(3).tolist() == masses.most(3).tolist() == near.tolist()
+        assert masses.most(3).tolist() == found[contenders(held[-1][found], 3)].tolist()
         numbers = best(held[-1], min(5, len(found)))
         assert [first.tolist() for first in masses.best(5)] == [numbers.tolist(), held[-1][numbers].tolist()]
     assert held[0] == pytest.approx(expected, rel=1e-9, abs=1e-12)
     assert (held[1] <= held[0] + 1e-15).all()
     assert 0 < held[2].sum() < held[1].sum() < held[0].sum()
-
-
-def test_as_many_entities_have_columns_as_the_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a small graph is walked in whole steps, to the last bit."""
-    monkeypatch.setattr(touched_walk, "COLUMN_BYTES", 4 * 8 * 40)  # two half-steps of two entities
-    transition = pagerank.bipartite_transition(random_graph(3, 40, 12))
-    walk = pagerank.TouchedWalk(transition, 0.1, 5, return_dangling=False, least_edges=0, frequent=2)
-    small = pagerank.TouchedWalk(transition, 0.1, 5, return_dangling=False)
-    assert len(walk._frequent) == 2
-    for seed in range(20):
-        seeds = random_seeds(seed, 40, 12)
-        expected = pagerank.walk_passages(transition, seeds, 0.1, 5, return_dangling=False)
-        assert walk.passages(seeds) == pytest.approx(expected, rel=1e-12, abs=1e-15)
-        assert small.passages(seeds).tolist() == expected.tolist()
-    assert len(walk._columns) == 4
 
 
 @pytest.fixture
