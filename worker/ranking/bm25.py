@@ -142,33 +142,14 @@ def top(index: TermImpacts, counts: Mapping[int, float], count: int) -> Ranking:
         scores = score(index, counts)
         numbers = best_positive(scores, count)
         return numbers, scores[numbers]
-    totals = _sums(index, counts, found)
-    order = best_positive(totals, count)
-    return found[order].astype(np.intp), totals[order]
-
-
-class RelativeScores:
-    """BM25 of the passages that are asked for, as a share of the largest; `first` are numbers of `top`."""
-
-    def __init__(self, index: TermImpacts, counts: Mapping[int, float], count: int) -> None:
-        self._index, self._counts = index, counts
-        self.first, scores = top(index, counts, count)
-        self._largest = float(scores.max(initial=0.0)) or 1.0
-
-    def __getitem__(self, passages: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Shares by passage number, bit by bit those of `score`."""
-        return _sums(self._index, self._counts, passages.astype(np.int32)) / self._largest
-
-
-def _sums(index: TermImpacts, counts: Mapping[int, float], found: NDArray[np.int32]) -> NDArray[np.float64]:
-    """BM25 of these passages, summed in the order of `score`."""
     totals = np.zeros(len(found))
     for term, times in counts.items():
         passages, weights = index.postings(term), index.weighed(term)[0]
         offsets = np.minimum(np.searchsorted(passages, found), len(passages) - 1)
         added = weights[offsets] if times == 1 else weights[offsets] * times
         totals += np.where(passages[offsets] == found, added, 0.0)
-    return totals
+    order = best_positive(totals, count)
+    return found[order].astype(np.intp), totals[order]
 
 
 def _contenders(index: TermImpacts, counts: Mapping[int, float], count: int) -> NDArray[np.int32] | None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import NoSeedError
 from polyhop.schemas.graph import BipartiteGraph, LexicalIndex, gathered
-from polyhop.worker.ranking.fusion import DECIMALS, best, contenders
+from polyhop.worker.ranking.fusion import DECIMALS, best
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -387,8 +387,8 @@ class Masses:
         return found if self.added is None else found + self.added[passages]
 
     def most(self, count: int) -> NDArray[np.intp]:
-        """Ascending numbers of the `count` passages that hold most, and few others that hold some."""
-        near = contenders(self.held, count)
+        """Ascending numbers of the `count` passages that hold most; fewer if fewer hold any."""
+        near = np.sort(best(self.held, count))
         near = near[self.held[near] > 0]
         return near if self.rows is None else self.rows[near].astype(np.intp)
 

@@ -24,8 +24,8 @@ from polyhop.warehouse.artefacts import (
     lexical_of,
     vectors_of,
 )
-from polyhop.worker.ranking.bm25 import RelativeScores, TermImpacts, containment, count_terms, score
-from polyhop.worker.ranking.bridge import cover, relative, seed_passages, walk_part, walk_parts
+from polyhop.worker.ranking.bm25 import TermImpacts, containment, count_terms, score
+from polyhop.worker.ranking.bridge import RelativeScores, cover, relative, seed_passages, walk_part, walk_parts
 from polyhop.worker.ranking.fusion import best, contenders
 from polyhop.worker.ranking.pagerank import (
     THINNEST,
@@ -150,10 +150,9 @@ class BridgeLexicalStrategy(RankedStrategy):
 
     def _words(self, stems: list[int], limit: int) -> Words:
         """Relative BM25; of a large version only of the passages asked for."""
-        counts = dict.fromkeys(stems, 1)
-        if self._is_large:
-            return RelativeScores(self._impacts, counts, max(NEAR, limit, self._parameters.seeds))
-        return relative(score(self._impacts, counts))
+        scores = score(self._impacts, dict.fromkeys(stems, 1))
+        count = max(NEAR, limit, self._parameters.seeds)
+        return RelativeScores(scores, count) if self._is_large else relative(scores)
 
     def _start(
         self, entities: QuestionEntities, numbers: NDArray[np.intp], shares: NDArray[np.float64], similarity: Similarity
@@ -201,8 +200,8 @@ class BridgeLexicalStrategy(RankedStrategy):
         """Similarities of questions by their relative BM25, in order, one after the other."""
         del questions, limit
         for words in lexical:
-            rows = np.sort(words.first) if isinstance(words, RelativeScores) else None
-            shares = words if isinstance(words, np.ndarray) else words[np.sort(words.first)]
+            rows = words.first if isinstance(words, RelativeScores) else None
+            shares = words if isinstance(words, np.ndarray) else words[words.first]
             yield Similarity(shares, shares, 0.0, lambda rows, words=words: (words[rows], words[rows]), rows)  # type: ignore[misc]
 
 
@@ -256,5 +255,10 @@ class BridgeStrategy(BridgeLexicalStrategy):
                 cosine = next(rough)
                 yield Similarity(cosine + weight * words, cosine, self._error, find)
             else:
-                rows = np.unique(np.concatenate([words.first, *(search.result() for search in searches)]))
-                yield Similarity(*find(rows), 0.0, find, rows)
+                first = find(words.first)  # while LanceDB searches
+                others = np.unique(np.concatenate([search.result() for search in searches]))
+                others = others[~np.isin(others, words.first)]
+                rows = np.concatenate((words.first, others))
+                order = np.argsort(rows)
+                seeding, fusing = (np.concatenate(both)[order] for both in zip(first, find(others), strict=True))
+                yield Similarity(seeding, fusing, 0.0, find, rows[order])
