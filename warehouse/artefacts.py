@@ -156,12 +156,12 @@ _BY_ENTITY = ("entity-indptr", "passages", "entity-tf", "entity-title")
 
 def save_graph(folder: Path, graph: BipartiteGraph, *, is_large: bool) -> None:
     """Writes the edges by passage; of a large version also by entity, for walks, and the keys, one a line."""
-    edges = graph.indptr, graph.indices, graph.tf, graph.is_title
+    counts = np.min_scalar_type(int(graph.tf.max(initial=0)))  # one byte of each, and not eight
+    edges = graph.indptr, graph.indices, graph.tf.astype(counts), graph.is_title
     save_arrays(folder, "bipartite", dict(zip(_BY_PASSAGE, edges, strict=True)))
     if not is_large:
         return
-    others = graph.by_entity
-    others = others._replace(tf=others.tf.astype(np.min_scalar_type(int(others.tf.max(initial=0)))))
+    others = graph.by_entity._replace(tf=graph.by_entity.tf.astype(counts))
     save_arrays(folder, "bipartite", dict(zip(_BY_ENTITY, others, strict=True)))
     with writing("keys", folder):
         (folder / "bipartite_keys.txt").write_text("\n".join(graph.keys), encoding="utf-8")
@@ -175,7 +175,7 @@ def _graph(stored: Stored) -> BipartiteGraph:
         keys = stored.lines("bipartite", "keys")  # in a fifth of the time that DuckDB takes
     if by_entity is None or keys is None or len(keys) != len(by_entity.indptr) - 1:  # or a key has a line break
         keys = _column(stored, "entity_keys")
-    return BipartiteGraph(indptr, indices, tf, is_title, tuple(keys), by_entity)
+    return BipartiteGraph(indptr, indices, tf.astype(np.float64, copy=False), is_title, tuple(keys), by_entity)
 
 
 GRAPH = Artefact("graph", _graph, "graph", restrict=lambda graph, index: graph.restricted(index.allowed))

@@ -129,8 +129,14 @@ def file_hash(path: Path, what: str) -> str:
 
 def file_checksum(path: Path) -> str:
     """sha256 of a file's bytes, 64 hexadecimal digits; errors of the system as they are."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    digest, buffer = hashlib.sha256(), memoryview(bytearray(min(_HASHED, max(1, path.stat().st_size))))
+    with path.open("rb", buffering=0) as file:
+        while read := file.readinto(buffer):
+            digest.update(buffer[:read])
+    return digest.hexdigest()
+
+
+_HASHED = 8 * 2**20  # Bytes at once: between small pieces, threads that import something are waited for.
 
 
 def sync_folder(folder: Path) -> None:

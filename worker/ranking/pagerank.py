@@ -440,15 +440,16 @@ class ThinWalk:
         self._graph = graph if kept is None else graph.with_only(kept)
         self._starts, self._passages, tf, is_title = self._graph.by_entity
         lengths = np.diff(self._starts)
-        shares = np.repeat(self._idf, lengths) * tf + 1.0  # `edge_weights` by entity, and then parts of their sums
-        np.multiply(shares, rule.title_boost, out=shares, where=is_title)
+        self._weights = np.repeat(self._idf, lengths)  # `edge_weights`, by entity
+        self._weights *= tf
+        self._weights += 1.0
+        np.multiply(self._weights, rule.title_boost, out=self._weights, where=is_title)
         has_edge = lengths > 0
         first = self._starts[:-1][has_edge]
-        totals = np.add.reduceat(shares, first)
-        self._largest = np.zeros(graph.entity_count)  # share of one passage, by entity
-        self._largest[has_edge] = np.maximum.reduceat(shares, first) / totals
-        shares /= np.repeat(totals, lengths[has_edge])
-        self._shares = shares
+        self._totals, self._largest = np.ones(graph.entity_count), np.zeros(graph.entity_count)
+        self._totals[has_edge] = np.add.reduceat(self._weights, first)
+        self._largest[has_edge] = np.maximum.reduceat(self._weights, first)
+        self._largest /= self._totals  # share of one passage, by entity
 
     def masses(self, seeds: WalkSeeds) -> Masses:
         """What the passages hold in the end that thick mass arrives at; the others hold nothing."""
@@ -475,9 +476,9 @@ class ThinWalk:
     ) -> tuple[NDArray[np.integer], NDArray[np.float64], int]:
         """Where half a step of the thick mass goes, in parts, and how many nodes there are on that side."""
         is_thick = self._is_thick(masses * self._largest[entities])
-        starts, edges = gathered(self._starts, entities[is_thick])
-        masses = masses[is_thick] * (1 - self._rule.restart)
-        shares = self._shares[edges] * np.repeat(masses, np.diff(starts))
+        entities, masses = entities[is_thick], masses[is_thick] * (1 - self._rule.restart)
+        starts, edges = gathered(self._starts, entities)
+        shares = self._weights[edges] * np.repeat(masses / self._totals[entities], np.diff(starts))
         return self._passages[edges], shares, self._graph.passage_count
 
     def _to_entities(
