@@ -47,6 +47,7 @@ from polyhop.warehouse.open_models import open_encoder, record_of
 from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import (
     attached,
+    close_idle,
     comment_statements,
     create_statement,
     quoted,
@@ -284,7 +285,8 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
     store = open_vector_store(build.folder)
     if kinds_in(build.artefacts) or build.folder.vectors.is_dir():
         store.begin_changes()
-    with ThreadPoolExecutor(1) as beside:  # LanceDB builds its indexes on one core, and waits for the disk
+    close_idle()  # LanceDB takes a gigabyte for the indexes of a million vectors
+    with ThreadPoolExecutor(1) as beside:  # it builds them on one core, and waits for the disk
         synced = beside.submit(_sync_vectors, build)
         tables, arrays, tables_file = staged_checksums(build, [*held, CHANGES])
         vectors, places = synced.result()

@@ -71,6 +71,15 @@ _idle: dict[tuple[int, int], list[duckdb.DuckDBPyConnection]] = {}
 takes 8 ms of processor time, for DuckDB gives back the memory that it would use again.
 """
 
+
+def close_idle() -> None:
+    """Closes the instances that nobody uses, each of which keeps what memory its statements took."""
+    for (process, _), idle in list(_idle.items()):
+        with suppress(IndexError):  # another thread may take the last one
+            while process == os.getpid():
+                idle.pop().close()
+
+
 _ATTACHED = "SELECT database_name FROM duckdb_databases() WHERE NOT internal AND database_name <> 'memory'"
 
 
