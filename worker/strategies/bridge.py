@@ -137,10 +137,16 @@ class BridgeLexicalStrategy(RankedStrategy):
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
         """Rankings with the seeds of their walks."""
         stems = [sorted(count_terms(self._stems(question.text), self._impacts.terms)) for question in questions]
-        similarities = self._similarities(questions, (self._words(some, limit) for some in stems), limit)
-        for question, some in zip(questions, stems, strict=True):
-            similarity = next(similarities)
-            entities = self._match(question.text)
+        matched: list[QuestionEntities] = []
+
+        def words() -> Iterator[Words]:  # while LanceDB searches
+            for question, some in zip(questions, stems, strict=True):
+                matched.append(self._match(question.text))
+                yield self._words(some, limit)
+
+        similarities = self._similarities(questions, words(), limit)
+        for some in stems:
+            similarity, entities = next(similarities), matched.pop()
             start = self._start(entities, entities.numbers, entities.shares, similarity)
             seeded = time.perf_counter()
             masses = self._walk(start.seeds)
