@@ -105,7 +105,7 @@ class ArrayFolder:
         self._check(prefix)
         path = self._arrays / f"{prefix}_{name}.txt"
         try:
-            text = path.read_text(encoding="utf-8", errors="replace")
+            text = path.read_bytes().decode("utf-8", "replace")  # a carriage return ends no line
         except OSError as error:
             raise DamagedStoreError(path, index_of(path), str(error)) from error
         return text.split("\n") if text else []

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from operator import methodcaller
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import duckdb
 import numpy as np
@@ -15,13 +17,14 @@ import pytest
 from real_index import RealIndex
 
 from polyhop.schemas.errors import DamagedStoreError, InvariantError, MissingArtefactError, StatementRejectedError
+from polyhop.schemas.graph import BipartiteGraph
 from polyhop.schemas.ports import Artefact, Stored
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.tables import ENTITIES, RELATION_SOURCES, RELATIONS
 from polyhop.tasks.publish.publish import check_invariants
 from polyhop.tasks.stage import Stage
 from polyhop.warehouse import build as builds
-from polyhop.warehouse.artefacts import GRAPH, SURFACES, ArrayFolder, lexical_of, open_array, save_arrays
+from polyhop.warehouse.artefacts import GRAPH, SURFACES, ArrayFolder, lexical_of, open_array, save_arrays, save_graph
 from polyhop.warehouse.build import Build, replace_rows, start_build, touched_ids, updated_tables
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.index_reader import PublishedIndex
@@ -252,6 +255,29 @@ def test_a_missing_file_is_named(folder: Path, checksums: dict[str, str]) -> Non
         (folder / "bipartite_indptr.npy").write_bytes(content)
         with pytest.raises(DamagedStoreError, match=FIX):
             open_array(folder, "bipartite_indptr")
+
+
+@pytest.mark.parametrize(
+    ("keys", "asked"), [(("a", "b"), 0), (("a\nb", "c"), 1), (("a\r", "b"), 0), (("a", "b\r\n"), 1)]
+)
+def test_the_graph_of_a_large_version_comes_back(tmp_path: Path, keys: tuple[str, str], asked: int) -> None:
+    """Edges by entity beside those by passage, counts above 255; keys with line breaks are read from the tables."""
+    counts, is_title = np.array([1.0, 300.0, 2.0]), np.array([True, False, True])
+    edges = np.array([0, 1, 3]), np.array([1, 0, 1], np.int32), counts, is_title
+    save_graph(tmp_path, BipartiteGraph(*edges, keys), is_large=True)
+    columns = Mock(return_value={"key": np.array(keys, object)})
+    stored: Any = SimpleNamespace(
+        array=lambda prefix, name: open_array(tmp_path, f"{prefix}_{name}"),
+        has_array=lambda _, name: (tmp_path / f"bipartite_{name}.npy").is_file(),
+        lines=ArrayFolder(tmp_path, {}).lines,
+        columns=columns,
+    )
+    found = GRAPH.open(stored)
+    assert (found.keys, columns.call_count) == (keys, asked)
+    assert [array.tolist() for array in (found.tf, found.df)] == [[1.0, 300.0, 2.0], [1, 2]]
+    by_entity = [[0, 1, 3], [1, 0, 1], [300.0, 1.0, 2.0], [False, True, True]]
+    assert [array.tolist() for array in found.by_entity] == by_entity
+    assert [array.tolist() for array in BipartiteGraph(*edges, keys).by_entity] == by_entity
 
 
 def test_every_file_of_a_prefix_is_compared_before_one_is_opened(folder: Path, checksums: dict[str, str]) -> None:

@@ -89,6 +89,15 @@ def test_the_walk_s_part_is_a_root_over_the_reference(part: Any, mass: Any, weig
     assert part(np.array(mass), weight, bridge.walk_reference(np.array(mass), 2)) == pytest.approx(expected)
 
 
+def test_relative_scores_of_candidates_are_those_of_all_passages() -> None:
+    """The best ones ascending, of equal ones the first, none without a score."""
+    scores, every = np.array([0.0, 3.0, 1.0, 3.0, 2.0, 2.0]), np.arange(6)
+    found = bridge.RelativeScores(scores, 3)
+    assert (found.first.tolist(), found[every].tolist()) == ([1, 3, 4], bridge.relative(scores).tolist())
+    found = bridge.RelativeScores(np.zeros(6), 3)
+    assert (found.first.tolist(), found[every].tolist()) == ([], [0.0] * 6)
+
+
 def test_golden_cover() -> None:
     """G-BRIDGE-2: stems x (idf 2), y, z (1 each); and .2 + .1 ties with .3, though its sum is larger by an ulp."""
     contains = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 1]], dtype=bool)
