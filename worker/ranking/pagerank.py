@@ -363,6 +363,9 @@ THINNEST = 3e-5
 """Mass that spreads thinner than this share of the thickest is not followed in large versions; chosen:
 benchmarks/README.md, "A million passages"."""
 
+_WHOLE_STEP_SHARE = 1 / 8
+"""A walk with a step along more than this share of the edges, as from all passages, is better taken in whole steps."""
+
 _WHOLE_SUM_SHARE = 1 / 64
 """Sums over more arrivals than this share of the nodes are taken over all nodes, fewer are sorted."""
 
@@ -418,12 +421,19 @@ def walk_of(
     graph: BipartiteGraph, rule: WalkRule, kept: NDArray[np.bool_] | None = None
 ) -> Callable[[WalkSeeds], Masses]:
     """Seeds to what the passages hold in the end; `kept` as for `bipartite_transition`."""
-    if rule.thinnest and len(graph.indices) >= LEAST_EDGES:
-        return ThinWalk(graph, rule, kept).masses
-    parts = bipartite_transition(graph, hub_penalty=rule.hub_penalty, title_boost=rule.title_boost, kept=kept)
-    return lambda seeds: Masses(
-        walk_passages(parts, seeds, rule.restart, rule.steps, return_dangling=rule.return_dangling)
-    )
+
+    @cache
+    def parts() -> BipartiteTransition:
+        return bipartite_transition(graph, hub_penalty=rule.hub_penalty, title_boost=rule.title_boost, kept=kept)
+
+    def whole(seeds: WalkSeeds) -> Masses:
+        return Masses(walk_passages(parts(), seeds, rule.restart, rule.steps, return_dangling=rule.return_dangling))
+
+    if not rule.thinnest or len(graph.indices) < LEAST_EDGES:
+        parts()  # on opening, not by the first question
+        return whole
+    thin = ThinWalk(graph, rule, kept)
+    return lambda seeds: thin.masses(seeds) or whole(seeds)
 
 
 class ThinWalk:
@@ -451,18 +461,26 @@ class ThinWalk:
         self._largest[has_edge] = np.maximum.reduceat(self._weights, first)
         self._largest /= self._totals  # share of one passage, by entity
 
-    def masses(self, seeds: WalkSeeds) -> Masses:
-        """What the passages hold in the end that thick mass arrives at; the others hold nothing."""
-        rule, starts = self._rule, self._graph.indptr
+    def masses(self, seeds: WalkSeeds) -> Masses | None:
+        """What the passages hold in the end that thick mass arrives at; None if a step is too wide."""
+        rule, indptr = self._rule, self._graph.indptr
         sides = (seeds.passages, seeds.passage_weights), (seeds.entities, seeds.entity_weights)
-        is_dangling = starts[seeds.passages + 1] == starts[seeds.passages]
+        is_dangling = indptr[seeds.passages + 1] == indptr[seeds.passages]
         stuck = float(seeds.passage_weights[is_dangling].sum()) if rule.return_dangling else 0.0
         held, back = _summed(*sides[rule.steps % 2]), 1.0
         for left in range(rule.steps - 1, -1, -1):
             back = rule.restart + (1 - rule.restart) * back * stuck
-            targets, shares, count = self._to_entities(*held) if left % 2 else self._to_passages(*held)
+            to_passages = left % 2 == 0
+            spread = held[1] * self._largest[held[0]] if to_passages else held[1]  # a passage has few entities
+            is_thick = spread >= rule.thinnest * spread.max(initial=0.0)
+            nodes, masses = held[0][is_thick], held[1][is_thick] * (1 - rule.restart)
+            indptr = self._starts if to_passages else self._graph.indptr
+            if (indptr[nodes + 1] - indptr[nodes]).sum() > _WHOLE_STEP_SHARE * len(self._weights):
+                return None
+            targets, shares = self._moved(nodes, masses, to_passages=to_passages)
             targets = np.concatenate((targets, sides[left % 2][0]))
             shares = np.concatenate((shares, sides[left % 2][1] * back))
+            count = self._graph.passage_count if to_passages else self._graph.entity_count
             if len(targets) > _WHOLE_SUM_SHARE * count:
                 arrived = np.bincount(targets, shares, count).astype(np.float64, copy=False)
                 numbers = np.flatnonzero(arrived > 0)  # several times as fast on booleans
@@ -471,32 +489,20 @@ class ThinWalk:
                 held = _summed(targets, shares)
         return Masses(held[1], held[0])
 
-    def _to_passages(
-        self, entities: NDArray[np.integer], masses: NDArray[np.float64]
-    ) -> tuple[NDArray[np.integer], NDArray[np.float64], int]:
-        """Where half a step of the thick mass goes, in parts, and how many nodes there are on that side."""
-        is_thick = self._is_thick(masses * self._largest[entities])
-        entities, masses = entities[is_thick], masses[is_thick] * (1 - self._rule.restart)
-        starts, edges = gathered(self._starts, entities)
-        shares = self._weights[edges] * np.repeat(masses / self._totals[entities], np.diff(starts))
-        return self._passages[edges], shares, self._graph.passage_count
-
-    def _to_entities(
-        self, passages: NDArray[np.integer], masses: NDArray[np.float64]
-    ) -> tuple[NDArray[np.integer], NDArray[np.float64], int]:
-        """Likewise; a passage has few entities."""
-        is_thick = self._is_thick(masses)
-        starts, edges = gathered(self._graph.indptr, passages[is_thick])
-        entities, lengths = self._graph.indices[edges], np.diff(starts)
-        shares = self._graph.tf[edges] * self._idf[entities] + 1.0  # `edge_weights`
+    def _moved(
+        self, nodes: NDArray[np.integer], masses: NDArray[np.float64], *, to_passages: bool
+    ) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
+        """Where half a step goes, and what arrives there, edge by edge."""
+        starts, edges = gathered(self._starts if to_passages else self._graph.indptr, nodes)
+        lengths = np.diff(starts)
+        if to_passages:
+            return self._passages[edges], self._weights[edges] * np.repeat(masses / self._totals[nodes], lengths)
+        entities = self._graph.indices[edges]
+        weights = self._graph.tf[edges] * self._idf[entities] + 1.0  # `edge_weights`
         if self._penalties is not None:
-            shares *= self._penalties[entities]
-        totals = np.bincount(np.repeat(np.arange(len(lengths)), lengths), shares, len(lengths))
-        masses = masses[is_thick] * (1 - self._rule.restart) / np.where(lengths > 0, totals, 1.0)
-        return entities, shares * np.repeat(masses, lengths), self._graph.entity_count
-
-    def _is_thick(self, spread: NDArray[np.float64]) -> NDArray[np.bool_]:
-        return np.asarray(spread >= self._rule.thinnest * spread.max(initial=0.0))
+            weights *= self._penalties[entities]
+        totals = np.bincount(np.repeat(np.arange(len(nodes)), lengths), weights, len(nodes))
+        return entities, weights * np.repeat(masses / np.where(lengths > 0, totals, 1.0), lengths)
 
 
 def _summed(nodes: NDArray[np.integer], masses: NDArray[np.float64]) -> Mass:

@@ -287,7 +287,8 @@ def test_partitions_of_a_version_find_what_exact_search_finds(tmp_path: Path, mo
         return nearest(table, *arguments)
 
     monkeypatch.setattr(LanceTable, "nearest_rows", counted)
-    monkeypatch.setattr("polyhop.worker.ranking.pagerank.LEAST_EDGES", 0)
+    for name, value in {"LEAST_EDGES": 0, "_WHOLE_STEP_SHARE": 2}.items():
+        monkeypatch.setattr(f"polyhop.worker.ranking.pagerank.{name}", value)
     monkeypatch.setattr("polyhop.worker.strategies.bridge.BridgeStrategy.thinnest", 1e-9)
     found = {}
     for below, asked in ((101, 0), (100, 2 * len(SEEDED_BY_VECTORS) + 2)):  # bridge-masked searches twice

@@ -15,7 +15,6 @@ from scipy import sparse
 from polyhop.schemas.errors import NoSeedError
 from polyhop.schemas.graph import BipartiteGraph
 from polyhop.worker.ranking import pagerank
-from polyhop.worker.ranking import pagerank as touched_walk
 from polyhop.worker.ranking.fusion import best
 
 
@@ -232,8 +231,8 @@ def random_seeds(seed: int, passages: int, entities: int) -> pagerank.WalkSeeds:
 def test_a_thinned_walk_holds_no_more_mass(
     seed: int, whole_sum: float, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(touched_walk, "_WHOLE_SUM_SHARE", whole_sum)
-    monkeypatch.setattr(touched_walk, "LEAST_EDGES", 0)
+    for name, value in {"_WHOLE_SUM_SHARE": whole_sum, "_WHOLE_STEP_SHARE": 2, "LEAST_EDGES": 0}.items():
+        monkeypatch.setattr(pagerank, name, value)
     graph = random_graph(seed, 70, 25)
     kept = np.random.default_rng(seed).random(len(graph.indices)) < 0.8 if seed % 3 else None
     rule: dict[str, Any] = {"hub_penalty": seed % 4 / 4, "title_boost": 1.0 + seed % 5}
@@ -252,6 +251,8 @@ def test_a_thinned_walk_holds_no_more_mass(
     assert held[0] == pytest.approx(expected, rel=1e-9, abs=1e-12)
     assert (held[1] <= held[0] + 1e-15).all()
     assert 0 < held[2].sum() < held[1].sum() < held[0].sum()
+    monkeypatch.setattr(pagerank, "_WHOLE_STEP_SHARE", 0)  # too wide at once
+    assert pagerank.walk_of(graph, thin, kept)(seeds).held.tolist() == expected.tolist()
 
 
 @pytest.fixture
