@@ -154,17 +154,19 @@ _BY_PASSAGE = ("indptr", "indices", "tf", "title")
 _BY_ENTITY = ("entity-indptr", "passages", "entity-tf", "entity-title")
 
 
-def save_graph(folder: Path, graph: BipartiteGraph, *, is_large: bool) -> None:
-    """Writes the edges by passage; of a large version also by entity, for walks, and the keys, one a line."""
-    counts = np.min_scalar_type(int(graph.tf.max(initial=0)))  # one byte of each, and not eight
-    edges = graph.indptr, graph.indices, graph.tf.astype(counts), graph.is_title
-    save_arrays(folder, "bipartite", dict(zip(_BY_PASSAGE, edges, strict=True)))
-    if not is_large:
-        return
-    others = graph.by_entity._replace(tf=graph.by_entity.tf.astype(counts))
-    save_arrays(folder, "bipartite", dict(zip(_BY_ENTITY, others, strict=True)))
-    with writing("keys", folder):
-        (folder / "bipartite_keys.txt").write_text("\n".join(graph.keys), encoding="utf-8")
+def save_graph(folder: Path, edges: Sequence[NDArray[Any]], keys: tuple[str, ...] | None) -> None:
+    """Writes the edges of a `BipartiteGraph` by passage (its first four fields).
+
+    If the keys of a large version are given, these, too, one a line, and the edges by entity, for walks.
+    """
+    indptr, indices, tf, is_title = edges
+    tf = tf.astype(np.min_scalar_type(int(tf.max(initial=0))))  # one byte of each, and not eight
+    arrays = dict(zip(_BY_PASSAGE, (indptr, indices, tf, is_title), strict=True))
+    if keys is not None:
+        arrays |= dict(zip(_BY_ENTITY, BipartiteGraph(indptr, indices, tf, is_title, keys).by_entity, strict=True))
+        with writing("keys", folder):
+            (folder / "bipartite_keys.txt").write_text("\n".join(keys), encoding="utf-8")
+    save_arrays(folder, "bipartite", arrays)
 
 
 def _graph(stored: Stored) -> BipartiteGraph:

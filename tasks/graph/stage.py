@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from polyhop.schemas.graph import BipartiteGraph
 from polyhop.schemas.names import FUNCTION_WORDS
 from polyhop.schemas.tables import Table, text_column
 from polyhop.schemas.text import fold
@@ -111,22 +110,19 @@ class BipartiteStage(Stage):
             edges = connection.execute(statement("graph", "bipartite_edges")).fetchnumpy()
             row = connection.execute(statement("graph", "node_counts")).fetchone() or (0, 0)
             passage_count, entity_count = row
-            is_large = passage_count >= build.settings.search.exact_below
-            keys = connection.execute(statement("read", "entity_keys")).fetchall() if is_large else []
+            keys = None
+            if passage_count >= build.settings.search.exact_below:
+                keys = tuple(key for (key,) in connection.execute(statement("read", "entity_keys")).fetchall())
         # several extractors' mentions of one entity are one edge; numpy sorts in a tenth of DuckDB's time
         places = edges["passage"] * entity_count + edges["entity"]
         order = np.argsort(places)
         places = places[order]
         firsts = np.flatnonzero(np.diff(places, prepend=-1))
         passages, entities = np.divmod(places[firsts], max(1, entity_count))
-        graph = BipartiteGraph(
-            indptr=_starts(np.bincount(passages, minlength=passage_count)),
-            indices=entities.astype(np.int32),
-            tf=np.add.reduceat(edges["tf"][order], firsts).astype(np.float64),
-            is_title=np.logical_or.reduceat(edges["is_title"][order], firsts),
-            keys=tuple(key for (key,) in keys),
-        )
-        save_graph(build.staging.arrays, graph, is_large=is_large)
+        starts = _starts(np.bincount(passages, minlength=passage_count))
+        tf = np.add.reduceat(edges["tf"][order], firsts)
+        is_title = np.logical_or.reduceat(edges["is_title"][order], firsts)
+        save_graph(build.staging.arrays, (starts, entities.astype(np.int32), tf, is_title), keys)
         return {"passages": passage_count, "names": entity_count, "edges": len(entities)}
 
 

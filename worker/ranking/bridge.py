@@ -22,19 +22,6 @@ def relative(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return scores / largest if largest > 0 else np.zeros(len(scores))
 
 
-class RelativeScores:
-    """The same for a large version: of the passages asked for, and the best `count` above 0, ascending (`first`)."""
-
-    def __init__(self, scores: NDArray[np.float64], count: int) -> None:
-        near = np.sort(best(scores, count))
-        self.first, self._scores = near[scores[near] > 0], scores
-        self._largest = float(scores[self.first].max(initial=0.0)) or 1.0
-
-    def __getitem__(self, passages: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Shares by passage number."""
-        return np.asarray(self._scores[passages] / self._largest)
-
-
 def seed_passages(
     similarity: NDArray[np.float64], count: int, temperature: float
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:

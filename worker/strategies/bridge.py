@@ -25,7 +25,7 @@ from polyhop.warehouse.artefacts import (
     vectors_of,
 )
 from polyhop.worker.ranking.bm25 import TermImpacts, containment, count_terms, score
-from polyhop.worker.ranking.bridge import RelativeScores, cover, relative, seed_passages, walk_part, walk_parts
+from polyhop.worker.ranking.bridge import cover, relative, seed_passages, walk_part, walk_parts
 from polyhop.worker.ranking.fusion import best, contenders
 from polyhop.worker.ranking.pagerank import (
     THINNEST,
@@ -84,6 +84,19 @@ class BridgeParameters(BridgeLexicalParameters):
         0.03, gt=0, le=100, description="tau: how evenly they share, small favours the best, default 0.03."
     )
     graph_weight: float = Field(0.2, ge=0, le=1000, description="lambda: weight of the walk in the score, default 0.2.")
+
+
+class RelativeScores:
+    """Relative BM25 in a large version: of the passages asked for; `first` are the best `count` above 0, ascending."""
+
+    def __init__(self, scores: NDArray[np.float64], count: int) -> None:
+        near = np.sort(best(scores, count))
+        self.first, self._scores = near[scores[near] > 0], scores
+        self._largest = float(scores[self.first].max(initial=0.0)) or 1.0
+
+    def __getitem__(self, passages: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Shares by passage number."""
+        return np.asarray(self._scores[passages] / self._largest)
 
 
 Words = NDArray[np.float64] | RelativeScores  # Relative BM25 by passage number.

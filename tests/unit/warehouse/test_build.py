@@ -264,7 +264,7 @@ def test_the_graph_of_a_large_version_comes_back(tmp_path: Path, keys: tuple[str
     """Edges by entity beside those by passage, counts above 255; keys with line breaks are read from the tables."""
     counts, is_title = np.array([1.0, 300.0, 2.0]), np.array([True, False, True])
     edges = np.array([0, 1, 3]), np.array([1, 0, 1], np.int32), counts, is_title
-    save_graph(tmp_path, BipartiteGraph(*edges, keys), is_large=True)
+    save_graph(tmp_path, edges, keys)
     columns = Mock(return_value={"key": np.array(keys, object)})
     stored: Any = SimpleNamespace(
         array=lambda prefix, name: open_array(tmp_path, f"{prefix}_{name}"),

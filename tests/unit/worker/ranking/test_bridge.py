@@ -17,6 +17,7 @@ from polyhop.worker.ranking import bridge
 from polyhop.worker.ranking.bm25 import DEPTH, Trust, agreement, completeness
 from polyhop.worker.ranking.fusion import best, best_positive
 from polyhop.worker.ranking.pagerank import WalkSeeds, bipartite_transition, entity_weights, mix, walk_passages
+from polyhop.worker.strategies.bridge import RelativeScores
 
 COSINES = np.array([0.60, 0.20, 0.10, 0.58, 0.05, 0.28, 0.12, 0.15, 0.02, 0.01, 0, -0.05])
 BM25 = np.array([4.0, 1, 0, 4, 0, 1, 0, 0, 0, 0, 0, 0])
@@ -92,9 +93,9 @@ def test_the_walk_s_part_is_a_root_over_the_reference(part: Any, mass: Any, weig
 def test_relative_scores_of_candidates_are_those_of_all_passages() -> None:
     """The best ones ascending, of equal ones the first, none without a score."""
     scores, every = np.array([0.0, 3.0, 1.0, 3.0, 2.0, 2.0]), np.arange(6)
-    found = bridge.RelativeScores(scores, 3)
+    found = RelativeScores(scores, 3)
     assert (found.first.tolist(), found[every].tolist()) == ([1, 3, 4], bridge.relative(scores).tolist())
-    found = bridge.RelativeScores(np.zeros(6), 3)
+    found = RelativeScores(np.zeros(6), 3)
     assert (found.first.tolist(), found[every].tolist()) == ([], [0.0] * 6)
 
 
