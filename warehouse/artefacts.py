@@ -502,19 +502,23 @@ def _partitioned(stored: Stored) -> Partitioned | None:
     vectors = stored.artefact(vectors_of("passage"))
     names = ("rows", "numbers", "changed", "vectors")
     rows, numbers, changed, changed_vectors = (stored.array(PARTITIONS, name) for name in names)
+    on_disk = RowsOnDisk(vectors)
 
     def search(vector: NDArray[np.float32], count: int) -> NDArray[np.intp]:
         cosines = changed_vectors @ vector
-        first = np.argpartition(-cosines, count)[:count] if count < len(cosines) else slice(None)
+        first = np.argpartition(-cosines, count)[:count] if count < len(cosines) else np.arange(len(cosines))
         found = stored.nearest_rows("passage", vector, count)
         places = np.minimum(np.searchsorted(rows, found), len(rows) - 1)
-        return np.concatenate((numbers[places[rows[places] == found]], changed[first])).astype(np.intp)
+        near = numbers[places[rows[places] == found]].astype(np.intp)
+        if len(near) and len(found) == count:  # of what changed, passages beyond the farthest found need not be read
+            first = first[cosines[first] >= (on_disk[near[-1:]] @ vector)[0]]
+        return np.concatenate((near, changed[first])).astype(np.intp)
 
     # Beside what else a strategy needs: the first search opens LanceDB, which takes a second of a million passages.
     beside = ThreadPoolExecutor(1)
     beside.submit(search, vectors[0], 1)
     Thread(target=import_module, args=("scipy.sparse",)).start()  # for walks and BM25
-    return Partitioned(lambda vector, count: beside.submit(search, vector, count), RowsOnDisk(vectors))
+    return Partitioned(lambda vector, count: beside.submit(search, vector, count), on_disk)
 
 
 PARTITIONED_PASSAGES: Artefact[Partitioned | None] = Artefact(
