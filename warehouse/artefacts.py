@@ -171,11 +171,11 @@ def save_graph(folder: Path, edges: Sequence[NDArray[Any]], keys: tuple[str, ...
 
 def _graph(stored: Stored) -> BipartiteGraph:
     indptr, indices, tf, is_title = (stored.array("bipartite", name) for name in _BY_PASSAGE)
-    by_entity, keys = None, None
+    by_entity, keys = None, list[str]()
     if stored.has_array("bipartite", "passages"):
         by_entity = EdgesByEntity(*(stored.array("bipartite", name) for name in _BY_ENTITY))
         keys = stored.lines("bipartite", "keys")  # in a fifth of the time that DuckDB takes
-    if by_entity is None or keys is None or len(keys) != len(by_entity.indptr) - 1:  # or a key has a line break
+    if by_entity is None or len(keys) != len(by_entity.indptr) - 1:  # or a key has a line break
         keys = _column(stored, "entity_keys")
     return BipartiteGraph(indptr, indices, tf.astype(np.float64, copy=False), is_title, tuple(keys), by_entity)
 

@@ -22,6 +22,7 @@ from polyhop.schemas.errors import ConfigurationError, InvariantError, MissingAr
 from polyhop.schemas.ports import Strategy
 from polyhop.schemas.settings import parse_settings
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS
+from polyhop.warehouse.artefacts import PARTITIONED_PASSAGES, vectors_of
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.open import open_published
@@ -308,4 +309,13 @@ def test_partitions_of_a_version_find_what_exact_search_finds(tmp_path: Path, mo
             found[below] = {name: passages(opened, name) for name in SEEDED_BY_VECTORS}
             opened.ask_batch(ABOUT_TOWNS, strategy="bridge", where="id < 'p050'")
             assert len(searches) == asked
+            published = opened.session.published
+            partitioned: Any = published.artefact(PARTITIONED_PASSAGES)
+            matrix = np.asarray(published.artefact(vectors_of("passage")))
+            for vector in matrix[:20] if partitioned else ():  # of what changed, nothing beyond the farthest found
+                changed = published.array("partitions", "changed")
+                near, cosines = partitioned.search(vector, 5).result(), matrix @ vector
+                stays = near[~np.isin(near, changed)]
+                wanted = [n for n in changed.tolist() if cosines[n] >= cosines[stays[-1]]]
+                assert sorted(set(near.tolist()).difference(stays.tolist())) == wanted
     assert found[100] == found[101]
