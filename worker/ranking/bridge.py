@@ -79,7 +79,10 @@ def walk_parts(
 ) -> Masses:
     """What the walk adds to each passage by `walk_part` or `flat_walk_part`; the mass of a rank counts as 1."""
     reference = walk_reference(masses.held, rank)
-    return Masses(part(masses.held, weight, reference), masses.rows)
+    held = part(masses.held, weight, reference)
+    if masses.rows is None:
+        return Masses(held)
+    return Masses(held, masses.rows, lambda passages: part(masses.of(passages), weight, reference))
 
 
 def walk_reference(mass: NDArray[np.float64], rank: int) -> float:

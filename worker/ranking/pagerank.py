@@ -377,17 +377,13 @@ class Masses:
     """What passages hold after a walk."""
 
     held: NDArray[np.float64]  # Shape (n,), or that of `rows`.
-    rows: NDArray[np.integer] | None = None  # Ascending numbers of the only passages that hold some; None: all may.
-    added: NDArray[np.float64] | None = None  # Shape (n,): what passages get beside it, where `rows` are given.
+    rows: NDArray[np.integer] | None = None  # Ascending numbers of passages at which thick mass arrived; None: all.
+    # Where `rows` are given: passage numbers to what they hold, thin mass of the last half-step included.
+    exact: Callable[[NDArray[np.intp]], NDArray[np.float64]] | None = None
 
     def of(self, passages: NDArray[np.intp]) -> NDArray[np.float64]:
         """What these passages hold, and get beside it."""
-        if self.rows is None:
-            return self.held[passages]
-        places = np.searchsorted(self.rows, passages)
-        is_held = np.append(self.rows, -1)[places] == passages
-        found = np.where(is_held, np.append(self.held, 0.0)[places], 0.0)
-        return found if self.added is None else found + self.added[passages]
+        return self.held[passages] if self.exact is None else self.exact(passages)
 
     def most(self, count: int) -> NDArray[np.intp]:
         """Ascending numbers of the `count` passages that hold most; fewer if fewer hold any."""
@@ -402,7 +398,9 @@ class Masses:
 
     def plus(self, added: NDArray[np.float64]) -> "Masses":
         """The same with what each passage, shape (n,), gets beside it."""
-        return Masses(self.held + added) if self.rows is None else Masses(self.held, self.rows, added)
+        if self.rows is None:
+            return Masses(self.held + added)
+        return Masses(self.held, self.rows, lambda passages: self.of(passages) + added[passages])
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,6 +437,8 @@ def walk_of(
 class ThinWalk:
     """Walks along thick mass: a step is computed for the edges that it takes, and no matrix is built.
 
+    What a passage is asked for holds what all entities give it in the last half-step, thin mass or not.
+
     Source: algorithms.md 2.4, 2.6, 2B.3 step 2; equals `walk_passages` up to the order of sums and thin mass.
     Cost: one pass over the edges by entity; a walk, O(edges of the nodes that hold thick mass).
     """
@@ -462,15 +462,15 @@ class ThinWalk:
         self._largest /= self._totals  # share of one passage, by entity
 
     def masses(self, seeds: WalkSeeds) -> Masses | None:
-        """What the passages hold in the end that thick mass arrives at; None if a step is too wide."""
+        """What the passages hold in the end that thick mass arrives at; None without steps, or if one is too wide."""
         rule, indptr = self._rule, self._graph.indptr
         sides = (seeds.passages, seeds.passage_weights), (seeds.entities, seeds.entity_weights)
         is_dangling = indptr[seeds.passages + 1] == indptr[seeds.passages]
         stuck = float(seeds.passage_weights[is_dangling].sum()) if rule.return_dangling else 0.0
-        held, back = _summed(*sides[rule.steps % 2]), 1.0
+        held, back, before = _summed(*sides[rule.steps % 2]), 1.0, None
         for left in range(rule.steps - 1, -1, -1):
             back = rule.restart + (1 - rule.restart) * back * stuck
-            to_passages = left % 2 == 0
+            to_passages, before = left % 2 == 0, held
             spread = held[1] * self._largest[held[0]] if to_passages else held[1]  # a passage has few entities
             is_thick = spread >= rule.thinnest * spread.max(initial=0.0)
             nodes, masses = held[0][is_thick], held[1][is_thick] * (1 - rule.restart)
@@ -487,7 +487,20 @@ class ThinWalk:
                 held = numbers, arrived[numbers]
             else:
                 held = _summed(targets, shares)
-        return Masses(held[1], held[0])
+        if before is None:
+            return None
+        begun = _summed(seeds.passages, seeds.passage_weights * back)
+        return Masses(held[1], held[0], lambda passages: self._arriving(before, passages) + _found(begun, passages))
+
+    def _arriving(self, entities: Mass, passages: NDArray[np.intp]) -> NDArray[np.float64]:
+        """What entities give to these passages in half a step."""
+        graph, (starts, edges) = self._graph, gathered(self._graph.indptr, passages)
+        numbers = graph.indices[edges]
+        weights = graph.tf[edges] * self._idf[numbers] + 1.0  # `edge_weights`
+        weights[graph.is_title[edges]] *= self._rule.title_boost
+        shares = weights / self._totals[numbers] * _found(entities, numbers) * (1 - self._rule.restart)
+        rows = np.repeat(np.arange(len(passages)), np.diff(starts))
+        return np.bincount(rows, shares, len(passages)).astype(np.float64, copy=False)
 
     def _moved(
         self, nodes: NDArray[np.integer], masses: NDArray[np.float64], *, to_passages: bool
@@ -503,6 +516,13 @@ class ThinWalk:
             weights *= self._penalties[entities]
         totals = np.bincount(np.repeat(np.arange(len(nodes)), lengths), weights, len(nodes))
         return entities, weights * np.repeat(masses / np.where(lengths > 0, totals, 1.0), lengths)
+
+
+def _found(mass: Mass, nodes: NDArray[np.integer]) -> NDArray[np.float64]:
+    """What these nodes hold."""
+    numbers, held = mass
+    places = np.searchsorted(numbers, nodes)
+    return np.where(np.append(numbers, -1)[places] == nodes, np.append(held, 0.0)[places], 0.0)
 
 
 def _summed(nodes: NDArray[np.integer], masses: NDArray[np.float64]) -> Mass:
