@@ -5,6 +5,7 @@ before it is needed. Per process there is one instance of each model, so that ba
 one budget; both end with `close_chats`.
 """
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
@@ -113,8 +114,6 @@ def close_chats(listener: Listener | None = None, index: str = "") -> None:
 
     An index run names its index, so that what it asks may wait for batches.
     """
-    from polyhop.warehouse.models.litellm_client import close_connections
-
     global _run  # noqa: PLW0603 - one run at a time per process
     with _opening:
         for replies in _run.caches:
@@ -122,7 +121,8 @@ def close_chats(listener: Listener | None = None, index: str = "") -> None:
         _run = _Run(listener, index)
         for opened in (_chat, _batches, _embeddings, _shared):
             opened.cache_clear()
-        close_connections()
+        if client := sys.modules.get("polyhop.warehouse.models.litellm_client"):  # else nothing was asked
+            client.close_connections()
 
 
 def model_name(models: ModelSettings, role: Role) -> str:

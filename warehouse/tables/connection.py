@@ -99,6 +99,17 @@ def attached(connection: duckdb.DuckDBPyConnection, path: Path, name: str) -> It
 
 
 @contextmanager
+def on_one_thread(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """The block's statements on one thread: where each handles few rows, a second one saves no time and takes more.
+
+    Measured on an edit of 1 % of wiki20k: 2.35 s of processor time for 3.06, in as much wall time.
+    """
+    connection.execute("SET threads = 1")
+    yield
+    connection.execute("RESET threads")
+
+
+@contextmanager
 def translated(path: Path) -> Iterator[None]:
     """Turns DuckDB's errors inside the block into ours."""
     try:
