@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError, MissingArtefactError, UnknownIdError
+from polyhop.schemas.graph import EdgesByEntity
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.query import Question, QuestionName, RankedPassage, Retrieval
 from polyhop.schemas.settings import ENTITIES as SHORT_TEXTS
@@ -25,14 +26,10 @@ from polyhop.warehouse.tables.version_rows import RelationPassages, Stated, read
 from polyhop.worker.ranking import traversal
 from polyhop.worker.ranking.chains import chain_line, hops_of
 from polyhop.worker.ranking.fusion import reciprocal_rank_fusion
-from polyhop.worker.ranking.similarity import mentioned_in
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.arcana import FUSION, GRAPH_SEARCH
 from polyhop.worker.strategies.base import ranked_passages
-from polyhop.worker.strategies.entities import NameLookup
-
-if TYPE_CHECKING:
-    from scipy import sparse
+from polyhop.worker.strategies.entities import NameLookup, entity_search
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +148,10 @@ def _stated(
 
 
 def _by_passage(
-    index: PublishedIndex, mentioned_in: "sparse.csr_array", ends: tuple[Sequence[int], Sequence[int]], passage: int
+    index: PublishedIndex, mentions: EdgesByEntity, ends: tuple[Sequence[int], Sequence[int]], passage: int
 ) -> Connection:
     """A passage that mentions both names; of several entities of a name the one with the smallest key counts."""
-    numbers = [next(n for n in end if passage in traversal.passages_mentioning(mentioned_in, [n])) for end in ends]
+    numbers = [next(n for n in end if passage in traversal.passages_mentioning(mentions, [n])) for end in ends]
     left, right = graph_entities(index, numbers)
     cited = _cited(index, passage)
     text = f"{left.name} --(both in passage {cited.id})-- {right.name}"
@@ -232,9 +229,8 @@ class EntityGraph:
         if "vectors:entity" not in self._index.artefacts:
             raise MissingArtefactError("vectors:entity", self._index.name, "naive-vector", "Similarity to entities")
         vector = self._session.services.encode([query], SHORT_TEXTS)[0] if isinstance(query, str) else query
-        numbers, cosines = traversal.similar_entities(
-            self._index.artefact(vectors_of("entity")), vector, top_k, min_similarity
-        )
+        vectors, search = self._index.artefact(vectors_of("entity")), entity_search(self._index)
+        numbers, cosines = traversal.similar_entities(vectors, vector, top_k, min_similarity, search)
         pairs = zip(graph_entities(self._index, numbers.tolist()), cosines.tolist(), strict=True)
         return [SimilarEntity(entity, cosine) for entity, cosine in pairs]
 
@@ -266,7 +262,10 @@ class EntityGraph:
     def chunks_for_entities(self, ids: Iterable[str]) -> list[str]:
         """Ids of the passages that mention any of these entities, ascending, each once."""
         passage_ids = self._index.passage_ids
-        return [passage_ids[n] for n in traversal.passages_mentioning(self._mentioned_in, self._numbers(ids)).tolist()]
+        return [
+            passage_ids[n]
+            for n in traversal.passages_mentioning(self._index.artefact(GRAPH).by_entity, self._numbers(ids)).tolist()
+        ]
 
     def graph_search(
         self, names: Sequence[str], depth: int = 1, *, decay: float = 0.5, limit: int | None = None
@@ -288,7 +287,7 @@ class EntityGraph:
             raise AlgorithmError(f"A decay is a number from 0 to 1, not {decay}.")
         reached, hops = traversal.expand(self._index.artefact(RELATIONS), self._named(names), depth)
         count = len(self._index.passage_ids) if limit is None else limit
-        ranking = traversal.passages_by_hops(self._mentioned_in, reached, hops, decay, count)
+        ranking = traversal.passages_by_hops(self._index.artefact(GRAPH).by_entity, reached, hops, decay, count)
         return list(ranked_passages(self._index.passage_ids, ranking))
 
     def fusion_search(
@@ -367,18 +366,19 @@ class EntityGraph:
                 text = chain_line([entity.name for entity in entities], hops)
                 connections.append(Connection("relation", entities, tuple(relations), (), text))
         else:
-            shared = traversal.shared_passages(self._mentioned_in, sources, targets)[: max(paths, 0)].tolist()
-            connections = [_by_passage(index, self._mentioned_in, (sources, targets), passage) for passage in shared]
+            shared = traversal.shared_passages(self._index.artefact(GRAPH).by_entity, sources, targets)[
+                : max(paths, 0)
+            ].tolist()
+            connections = [
+                _by_passage(index, self._index.artefact(GRAPH).by_entity, (sources, targets), passage)
+                for passage in shared
+            ]
         begin, end = (tuple(graph_entities(index, numbers)) for numbers in (sources, targets))
         return Connections(index.name, index.version, a, b, begin, end, max_length, tuple(connections))
 
     @cached_property
     def _lookup(self) -> NameLookup:
         return NameLookup(self._index)
-
-    @cached_property
-    def _mentioned_in(self) -> "sparse.csr_array":
-        return mentioned_in(self._index.artefact(GRAPH))
 
     @cached_property
     def _number_of(self) -> dict[str, int]:

@@ -398,7 +398,7 @@ class SyncedTable:
     deleted: int
     hnsw: HnswRecord | None = None  # Its graph for approximate search; None if none was wanted.
     partitions: PartitionsRecord | None = None  # Likewise its partitions.
-    # Which rows a table with partitions holds: the arrays of `PARTITIONS` (warehouse/artefacts.py).
+    # Which rows a table with partitions holds: the arrays of `partitions_of` (warehouse/artefacts.py).
     places: Mapping[str, NDArray[Any]] = field(default_factory=dict, compare=False)
 
 

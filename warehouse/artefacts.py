@@ -335,7 +335,7 @@ LANGUAGE: Artefact[str] = Artefact(
 
 def _is_large(stored: Stored) -> bool:
     if "vectors:passage" in stored.artefacts:
-        return stored.has_array(PARTITIONS, "rows")
+        return stored.has_array(partitions_of("passage"), "rows")
     search = stored_section(SearchSettings, stored.settings.get("search", {}))
     return len(stored.passage_ids) >= search.exact_below
 
@@ -344,10 +344,14 @@ IS_LARGE: Artefact[bool] = Artefact("large", _is_large, is_optional=False, restr
 """Whether a version has so many passages (`search.exact_below`) that questions are answered approximately."""
 
 
-PARTITIONS = "partitions"
-"""Prefix of the arrays that say what LanceDB's table with partitions holds of a version: LanceDB's ids of the "rows"
-that are as in the version, ascending, and their "numbers"; numbers of the "changed" passages, and their "vectors".
-"""
+def partitions_of(kind: str) -> str:
+    """Prefix of the arrays that say what LanceDB's table with partitions holds of a version's things of a kind.
+
+    LanceDB's ids of the "rows" that are as in the version, ascending, and their "numbers"; numbers of the "changed"
+    things, and their "vectors".
+    """
+    return "partitions" if kind == "passage" else f"partitions-{kind}"
+
 
 TITLE_KEYS = "title-keys"
 """Prefix of the arrays of `StoredTitleKeys`, which large versions have: taking apart a million titles takes seconds."""
@@ -489,46 +493,48 @@ class RowsOnDisk:
 
 
 class Partitioned(NamedTuple):
-    """Vectors of the passages of a large version."""
+    """Vectors of one kind in a large version."""
 
-    # Begins to look for about `count` passages nearest to a vector of shape (d,): their numbers.
+    # Begins to look for about `count` things nearest to a vector of shape (d,): their numbers.
     search: "Callable[[NDArray[np.float32], int], Future[NDArray[np.intp]]]"
     vectors: RowsOnDisk
 
 
-def _partitioned(stored: Stored) -> Partitioned | None:
-    if not stored.has_array(PARTITIONS, "rows"):
+def _partitioned(stored: Stored, kind: str) -> Partitioned | None:
+    prefix, names = partitions_of(kind), ("rows", "numbers", "changed", "vectors")
+    if not stored.has_array(prefix, "rows"):
         return None
-    vectors = stored.artefact(vectors_of("passage"))
-    names = ("rows", "numbers", "changed", "vectors")
-    rows, numbers, changed, changed_vectors = (stored.array(PARTITIONS, name) for name in names)
+    vectors = stored.artefact(vectors_of(kind))
+    rows, numbers, changed, changed_vectors = (stored.array(prefix, name) for name in names)
     on_disk = RowsOnDisk(vectors)
 
     def search(vector: NDArray[np.float32], count: int) -> NDArray[np.intp]:
         cosines = changed_vectors @ vector
         first = np.argpartition(-cosines, count)[:count] if count < len(cosines) else np.arange(len(cosines))
-        found = stored.nearest_rows("passage", vector, count)
+        found = stored.nearest_rows(kind, vector, count)
         places = np.minimum(np.searchsorted(rows, found), len(rows) - 1)
         near = numbers[places[rows[places] == found]].astype(np.intp)
-        if len(near) and len(found) == count:  # of what changed, passages beyond the farthest found need not be read
+        if len(near) and len(found) == count:  # of what changed, things beyond the farthest found need not be read
             first = first[cosines[first] >= (on_disk[near[-1:]] @ vector)[0]]
         return np.concatenate((near, changed[first])).astype(np.intp)
 
     # Beside what else a strategy needs: the first search opens LanceDB, which takes a second of a million passages.
     beside = ThreadPoolExecutor(1)
     beside.submit(search, vectors[0], 1)
-    Thread(target=import_module, args=("scipy.sparse",)).start()  # for walks and BM25
+    if kind == "passage":
+        Thread(target=import_module, args=("scipy.sparse",)).start()  # for walks and BM25
     return Partitioned(lambda vector, count: beside.submit(search, vector, count), on_disk)
 
 
-PARTITIONED_PASSAGES: Artefact[Partitioned | None] = Artefact(
-    "vectors:passage",
-    _partitioned,
-    "dense",
-    restrict=lambda _, _index: None,
-)
-"""Likewise, in a version of so many passages (`search.exact_below`) that questions are not compared with all of them;
-else, and under a filter, None."""
+@cache
+def partitioned(kind: str) -> Artefact[Partitioned | None]:
+    """Vectors of a kind, of a version of so many passages (`search.exact_below`) that none is not compared with all.
+
+    None of a smaller version, of other kinds than "passage" and "entity", and under a filter.
+    """
+    strategy = vectors_of(kind).strategy
+    return Artefact(f"vectors:{kind}", partial(_partitioned, kind=kind), strategy, restrict=lambda _, _index: None)
+
 
 TripleRow = tuple[str, str, str, str, str]  # id and name of the subject, predicate, id and name of the object
 

@@ -23,7 +23,7 @@ from polyhop.schemas.graph import Positions
 from polyhop.schemas.manifest import PROBES, Manifest
 from polyhop.schemas.ports import Artefact
 from polyhop.schemas.records import Location, PassageOrigin
-from polyhop.warehouse.artefacts import PARTITIONS, ArrayFolder
+from polyhop.warehouse.artefacts import ArrayFolder, partitions_of
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.files.versions import hold_version, read_manifest
@@ -221,18 +221,18 @@ def open_vector_store(index: IndexFolder) -> "LanceVectors":
 
 
 def read_vectors(index: IndexFolder, folder: VersionFolder, kind: str) -> pa.Table:
-    """Ids and vectors of a version's rows of a kind: those that LanceDB has, and then those of `PARTITIONS`."""
+    """Ids and vectors of a version's rows of a kind: those that LanceDB has, and then those of `partitions_of`."""
     manifest = read_manifest(folder)
     record, arrays = manifest.vectors[kind], ArrayFolder(folder.arrays, manifest.arrays)
     table = open_vector_store(index).open(record.table, record.table_version).read()
-    if record.partitions is None or not arrays.has_array(PARTITIONS, "rows"):
+    if record.partitions is None or not arrays.has_array(partitions_of(kind), "rows"):
         return table.select(["id", "vector"])
-    rows, changed, vectors = (arrays.array(PARTITIONS, name) for name in ("rows", "changed", "vectors"))
+    rows, changed, vectors = (arrays.array(partitions_of(kind), name) for name in ("rows", "changed", "vectors"))
     held = table.filter(pc.is_in(table["_rowid"], pa.array(rows))).select(["id", "vector"])
     with connect(folder.tables, read_only=True) as connection:
-        ids = connection.execute(statement("read", "passage_ids")).fetchnumpy()["passage_id"][changed]
+        (all_ids,) = connection.execute(statement("read", f"{kind}_ids")).fetchnumpy().values()
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.ravel(vectors)), record.dimension)
-    return pa.concat_tables([held, pa.table([ids, vectors], schema=held.schema)])
+    return pa.concat_tables([held, pa.table([all_ids[changed], vectors], schema=held.schema)])
 
 
 @dataclass(frozen=True, slots=True)

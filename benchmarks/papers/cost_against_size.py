@@ -304,10 +304,11 @@ def _against_exact(
 ) -> tuple[float, float]:
     """Share of the exact first passages that were found, and the gold recall of the exact ranking."""
     from polyhop.schemas.query import Question
-    from polyhop.warehouse.artefacts import IS_LARGE, PARTITIONED_PASSAGES
+    from polyhop.warehouse.artefacts import IS_LARGE, partitioned
 
     # as in a version that is not large
-    session.published._opened.update({IS_LARGE: False, PARTITIONED_PASSAGES: None})  # noqa: SLF001
+    found_exactly = {partitioned(kind): None for kind in ("passage", "entity")}
+    session.published._opened.update({IS_LARGE: False, **found_exactly})  # noqa: SLF001
     with_all = session.answerer(variant.strategy, {**variant.parameters, "rerank": False})
     shares, recalls = [], []
     for record, ranking in zip(records, rankings, strict=True):

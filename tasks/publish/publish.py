@@ -29,7 +29,7 @@ from polyhop.schemas.settings import LOCAL, EncoderSettings
 from polyhop.schemas.tables import CHANGES, VIEWS, Table
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles, tables_of
-from polyhop.warehouse.artefacts import PARTITIONS, TITLE_KEYS, open_array, save_arrays
+from polyhop.warehouse.artefacts import TITLE_KEYS, open_array, partitions_of, save_arrays
 from polyhop.warehouse.build import Build, kept_files, latest_manifest, row_count, touched_ids, updated_tables
 from polyhop.warehouse.files.corpora import UNOPENED
 from polyhop.warehouse.files.disk import file_checksum, link_or_copy
@@ -290,8 +290,10 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         synced = beside.submit(_sync_vectors, build)
         tables, arrays, tables_file = staged_checksums(build, [*held, CHANGES])
         vectors, places = synced.result()
-    save_arrays(build.staging.arrays, PARTITIONS, places)
-    arrays |= {path.name: file_checksum(path) for path in build.staging.arrays.glob(f"{PARTITIONS}_*")}
+    for kind, of_rows in places.items():
+        save_arrays(build.staging.arrays, partitions_of(kind), of_rows)
+        files = build.staging.arrays.glob(f"{partitions_of(kind)}_*")
+        arrays |= {path.name: file_checksum(path) for path in files}
     history = {CHANGES.name: tables.pop(CHANGES.name)}
     manifest = Manifest(
         index=build.index,
@@ -443,16 +445,21 @@ def _counts(tables: Mapping[str, TableRecord]) -> dict[str, int]:
     return {name: tables[table].rows for name, table in shown.items() if table in tables}
 
 
-def _sync_vectors(build: Build) -> tuple[dict[str, VectorRecord], dict[str, NDArray[Any]]]:
-    """Brings LanceDB's tables up to date; records of them by kind, and the arrays of `PARTITIONS`."""
+def _sync_vectors(build: Build) -> tuple[dict[str, VectorRecord], dict[str, Mapping[str, NDArray[Any]]]]:
+    """Brings LanceDB's tables up to date; records of them, and the arrays of `partitions_of`, by kind."""
     records: dict[str, VectorRecord] = {}
-    places: dict[str, NDArray[Any]] = {}
+    places: dict[str, Mapping[str, NDArray[Any]]] = {}
+    with build.tables(read_only=True) as connection:
+        is_large = len(connection.table("passages")) >= build.settings.search.exact_below
     for kind in kinds_in(build.artefacts):
         wanted, model = _vector_rows(build, kind)
         if not wanted.ids:
             continue
-        synced = _table_of(build, kind, wanted)
-        places |= synced.places
+        has_graph = f"ann:{kind.name}" in build.artefacts
+        is_partitioned = is_large and not has_graph and kind.name in _PARTITIONED
+        synced = _table_of(build, kind, wanted, has_graph=has_graph, is_partitioned=is_partitioned)
+        if is_partitioned:
+            places[kind.name] = synced.places
         records[kind.name] = VectorRecord(
             table=synced.table,
             table_version=synced.version,
@@ -464,6 +471,9 @@ def _sync_vectors(build: Build) -> tuple[dict[str, VectorRecord], dict[str, NDAr
             partitions=synced.partitions,
         )
     return records, places
+
+
+_PARTITIONED = ("passage", "entity")  # of a large version; with all vectors of other kinds a question is compared
 
 
 def _vector_rows(build: Build, kind: VectorKind) -> tuple[VectorRows, str]:
@@ -496,26 +506,26 @@ _AT_ONCE = 5_000  # chosen: a million texts as Python's strings take a gigabyte
 
 
 MOST_CHANGED = 0.05
-"""Share of passages that may have come or changed since partitions were made; beyond it all are written and parted
+"""Share of rows that may have come or changed since partitions were made; beyond it all are written and parted
 again. Chosen: a question is compared with every one of them, which takes 3 ms at this share of a million passages.
 """
 
 
-def _table_of(build: Build, kind: VectorKind, wanted: VectorRows) -> SyncedTable:
+def _table_of(
+    build: Build, kind: VectorKind, wanted: VectorRows, *, has_graph: bool, is_partitioned: bool
+) -> SyncedTable:
     """The current version's table brought up to date; a new one if that is damaged, or its partitions are old.
 
     A table with partitions stays as it is until then: LanceDB takes more than twice as long to search one of which rows
     were replaced.
     """
-    has_graph = f"ann:{kind.name}" in build.artefacts
-    is_large = kind.name == "passage" and not has_graph and len(wanted.ids) >= build.settings.search.exact_below
     current = latest_manifest(build)
     before = current.vectors.get(kind.name) if current is not None else None
     table, store = before.table if before is not None else kind.table, open_vector_store(build.folder)
     # a table of the current version was looked at when the run began
     if kind.name not in build.distrusted and (before is not None or not store.find_damage(table)):
         try:
-            if not is_large:
+            if not is_partitioned:
                 return store.sync(table, wanted, has_graph=has_graph)
             if before is not None and before.partitions is not None:
                 places = store.open(table, before.table_version).places_of(wanted)
@@ -525,4 +535,4 @@ def _table_of(build: Build, kind: VectorKind, wanted: VectorRows) -> SyncedTable
                     return SyncedTable(table, before.table_version, 0, 0, partitions=partitions, places=places)
         except DamagedStoreError:
             pass  # a file that no list has yet; the new table needs none of the old ones
-    return store.rebuild(kind.table, wanted, has_graph=has_graph, is_partitioned=is_large)
+    return store.rebuild(kind.table, wanted, has_graph=has_graph, is_partitioned=is_partitioned)

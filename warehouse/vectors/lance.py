@@ -360,7 +360,7 @@ class LanceTable:
             return ids
 
     def places_of(self, rows: VectorRows) -> dict[str, NDArray[Any]]:
-        """What of `rows` the table holds: the arrays that `PARTITIONS` describes (warehouse/artefacts.py)."""
+        """What of `rows` the table holds: the arrays that `partitions_of` describes (warehouse/artefacts.py)."""
         stored = self._all("id", "content_hash").combine_chunks().sort_by("_rowid")
         numbers = pc.index_in(stored["id"], pa.array(rows.ids, pa.string()))
         is_same = pc.equal(stored["content_hash"], pa.array(rows.hashes, pa.string()).take(numbers))

@@ -3,7 +3,7 @@
 One question at a time, so that a batch changes nothing. Source: algorithms.md 1.5 steps 2 and 3.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,20 @@ def entities_per_name(budget: int, name_count: int) -> int:
     return max(1, budget // max(1, name_count))
 
 
-def find_seeds(vectors: NDArray[np.float32], question: SpreadQuestion, rule: SeedRule) -> tuple[Seed, ...]:
+Search = Callable[[NDArray[np.float32], int], NDArray[np.intp]]
+"""Numbers of about so many entities nearest to a vector, in any order, from where not all vectors are compared."""
+
+
+def find_seeds(
+    vectors: NDArray[np.float32], question: SpreadQuestion, rule: SeedRule, search: Search | None = None
+) -> tuple[Seed, ...]:
     """Where a question's activation starts.
 
     Args:
         vectors: Shape (n, d), float32: of all entities; a row of zeros is a missing vector.
         question: Its names; those without entities are searched by their vector.
         rule: Budget and score.
+        search: As of `nearest`.
 
     Returns:
         By descending activation, then number; empty if no name leads anywhere.
@@ -46,22 +53,29 @@ def find_seeds(vectors: NDArray[np.float32], question: SpreadQuestion, rule: See
         elif name.vector is None:
             raise AlgorithmError(f"'{name.name}' is not an entity's name; encode its hint with the question first.")
         else:
-            near = nearest(vectors, name.vector, count)
+            near = nearest(vectors, name.vector, count, search)
             scores = seed_scores(vectors[near], name.vector, question.vector, rule.score)
             found += [(int(entity), score, "vector") for entity, score in zip(near, scores.tolist(), strict=True)]
     return normalised(found)
 
 
-def nearest(vectors: NDArray[np.float32], vector: NDArray[np.float32], count: int) -> NDArray[np.intp]:
+def nearest(
+    vectors: NDArray[np.float32], vector: NDArray[np.float32], count: int, search: Search | None = None
+) -> NDArray[np.intp]:
     """The `count` entities nearest to a vector, ties to the smaller number; those without vector never.
 
-    Source: algorithms.md 1.5 step 2b. Candidates come from a float32 product, their order from float64.
+    Source: algorithms.md 1.5 step 2b. Candidates come from `search`, else from a float32 product, their order from
+    float64.
     """
-    rough = cosines(vectors, vector)
-    zero = np.flatnonzero(rough == 0)
-    rough[zero[~vectors[zero].any(axis=1)]] = -np.inf
-    near = np.sort(best(rough, count + _SPARE))
-    near = near[rough[near] > -np.inf]
+    if search is not None:
+        near = np.unique(search(vector, count + _SPARE))
+        near = near[vectors[near].any(axis=1)]
+    else:
+        rough = cosines(vectors, vector)
+        zero = np.flatnonzero(rough == 0)
+        rough[zero[~vectors[zero].any(axis=1)]] = -np.inf
+        near = np.sort(best(rough, count + _SPARE))
+        near = near[rough[near] > -np.inf]
     return near[best(_exact_cosines(vectors[near], vector), count)]
 
 

@@ -4,18 +4,14 @@ Source: algorithms.md 0.1, 1.7, 6.2.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError
-from polyhop.schemas.graph import BipartiteGraph
+from polyhop.schemas.graph import EdgesByEntity, gathered
 from polyhop.schemas.ports import VectorRowsByNumber
 from polyhop.worker.ranking.fusion import DECIMALS
-
-if TYPE_CHECKING:
-    from scipy import sparse
 
 _BLOCK_VALUES = 1 << 24  # Cosines computed at once, 64 MB: 800 questions on 20,748 passages, 55 on 300,000.
 
@@ -102,21 +98,13 @@ def exact_cosines(
     return np.asarray((matrix[rows].astype(np.float64) * vector.astype(np.float64)).sum(axis=1))
 
 
-def mentioned_in(graph: BipartiteGraph) -> "sparse.csr_array":
-    """The graph by entity: shape (n_entities, n_passages), CSR, an entry where a passage mentions the entity."""
-    from scipy import sparse
-
-    shape = (graph.passage_count, graph.entity_count)
-    return sparse.csr_array((graph.tf, graph.indices, graph.indptr), shape=shape).T.tocsr()
-
-
 def passages_of_entities(
-    mentioned_in: "sparse.csr_array", entities: NDArray[np.intp], scores: NDArray[np.float64], count: int
+    mentions: EdgesByEntity, entities: NDArray[np.intp], scores: NDArray[np.float64], count: int
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Passages that mention some scored entities: by the largest score, then the sum, then number.
 
     Args:
-        mentioned_in: Shape (n_entities, n_passages), CSR: an entry where the passage mentions the entity.
+        mentions: Which passages mention each entity.
         entities: Shape (m,): entity numbers.
         scores: Shape (m,): their scores.
         count: Passages to return at most.
@@ -126,12 +114,9 @@ def passages_of_entities(
     Source: algorithms.md 6.2.
     Cost: O(mentions of these entities, sorted).
     """
-    starts, ends = mentioned_in.indptr[entities], mentioned_in.indptr[entities + 1]
-    edges = [mentioned_in.indices[start:end] for start, end in zip(starts, ends, strict=True)]
-    if not edges:
-        return np.empty(0, dtype=np.intp), np.empty(0)
-    passages, places = np.unique(np.concatenate(edges), return_inverse=True)
-    values = np.repeat(scores, ends - starts)
+    starts, edges = gathered(mentions.indptr, entities)
+    passages, places = np.unique(mentions.passages[edges], return_inverse=True)
+    values = np.repeat(scores, np.diff(starts))
     largest = np.full(len(passages), -np.inf)
     np.maximum.at(largest, places, values)
     sums = np.bincount(places, values, len(passages))

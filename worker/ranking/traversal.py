@@ -7,24 +7,19 @@ algorithms.md 5.2.
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from math import log
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.evidence import QuestionNames
-from polyhop.schemas.graph import BipartiteGraph, RelationGraph, gathered
+from polyhop.schemas.graph import BipartiteGraph, EdgesByEntity, RelationGraph, gathered
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.query import Link
 from polyhop.warehouse.artefacts import GRAPH
-from polyhop.worker.ranking.activation import nearest, seed_scores
+from polyhop.worker.ranking.activation import Search, nearest, seed_scores
 from polyhop.worker.ranking.fusion import best
-
-if TYPE_CHECKING:
-    from scipy import sparse
-
 
 PER_MENTION = 0.1  # What a mention of an entity at hop 0 adds to a passage's score.
 
@@ -65,28 +60,28 @@ def traverse(graph: RelationGraph, start: int, depth: int) -> tuple[NDArray[np.i
     return reached[order], hops[order]
 
 
-def passages_mentioning(mentioned_in: "sparse.csr_array", entities: Sequence[int] | Integers) -> NDArray[np.intp]:
+def passages_mentioning(mentions: EdgesByEntity, entities: Sequence[int] | Integers) -> NDArray[np.intp]:
     """Passages that mention any of these entities, ascending, each once.
 
     Source: algorithms.md 5.2 (chunks_for_entities).
     """
-    _, offsets = gathered(mentioned_in.indptr, np.asarray(entities, dtype=np.intp))
-    return np.unique(mentioned_in.indices[offsets]).astype(np.intp)
+    _, offsets = gathered(mentions.indptr, np.asarray(entities, dtype=np.intp))
+    return np.unique(mentions.passages[offsets]).astype(np.intp)
 
 
-def shared_passages(mentioned_in: "sparse.csr_array", left: Sequence[int], right: Sequence[int]) -> NDArray[np.intp]:
+def shared_passages(mentions: EdgesByEntity, left: Sequence[int], right: Sequence[int]) -> NDArray[np.intp]:
     """Passages that mention some entity of both sets, ascending."""
-    both = passages_mentioning(mentioned_in, left), passages_mentioning(mentioned_in, right)
+    both = passages_mentioning(mentions, left), passages_mentioning(mentions, right)
     return np.intersect1d(*both, assume_unique=True)
 
 
 def passages_by_hops(
-    mentioned_in: "sparse.csr_array", entities: Integers, hops: Integers, decay: float, count: int
+    mentions: EdgesByEntity, entities: Integers, hops: Integers, decay: float, count: int
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Passages by the sum of `0.1 * decay ** hop` over the distinct reached entities that they mention.
 
     Args:
-        mentioned_in: Shape (n_entities, n_passages), CSR: one entry per passage and entity.
+        mentions: Which passages mention each entity.
         entities: Shape (m,): reached entities, ascending.
         hops: Shape (m,): their hops.
         decay: What a hop leaves of a mention's worth, above 0, at most 1.
@@ -97,9 +92,9 @@ def passages_by_hops(
     Source: algorithms.md 5.2 (ranking of the graph list).
     Cost: O(mentions of reached entities, sorted).
     """
-    starts, edges = gathered(mentioned_in.indptr, entities)
+    starts, edges = gathered(mentions.indptr, entities)
     worth = np.repeat(PER_MENTION * np.power(decay, hops, dtype=np.float64), np.diff(starts))
-    passages, places = np.unique(mentioned_in.indices[edges], return_inverse=True)
+    passages, places = np.unique(mentions.passages[edges], return_inverse=True)
     scores = np.bincount(places, worth, len(passages)).astype(np.float64, copy=False)
     first = best(scores, count)
     return passages[first].astype(np.intp), scores[first]
@@ -262,7 +257,11 @@ class NameSearch:
 
 
 def similar_entities(
-    vectors: NDArray[np.float32], vector: NDArray[np.float32], count: int, min_similarity: float
+    vectors: NDArray[np.float32],
+    vector: NDArray[np.float32],
+    count: int,
+    min_similarity: float,
+    search: Search | None = None,
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Entities by cosine with a vector.
 
@@ -271,6 +270,7 @@ def similar_entities(
         vector: Shape (d,).
         count: Entities to return at most.
         min_similarity: Smallest cosine that counts, itself included.
+        search: As of `activation.nearest`.
 
     Returns:
         Entity numbers and cosines, in descending order of cosine, ties by number; none without a vector.
@@ -280,7 +280,7 @@ def similar_entities(
     """
     if count <= 0:
         return np.empty(0, dtype=np.intp), np.empty(0)
-    near = nearest(vectors, vector, count)
+    near = nearest(vectors, vector, count, search)
     similarities = seed_scores(vectors[near], vector, vector, "entity")
     is_near = similarities >= min_similarity - _FLOAT32
     return near[is_near], similarities[is_near]

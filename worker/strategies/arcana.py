@@ -32,11 +32,10 @@ from polyhop.schemas.settings import ENTITIES as SHORT_TEXTS
 from polyhop.warehouse.artefacts import ENTITIES, GRAPH, NAMES, RELATIONS, vectors_of
 from polyhop.worker.ranking.chains import chain_line, hops_of
 from polyhop.worker.ranking.fusion import reciprocal_rank_fusion
-from polyhop.worker.ranking.similarity import mentioned_in
 from polyhop.worker.ranking.traversal import NameSearch, expand, passages_by_hops, similar_entities
 from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, Ranking, strategy
 from polyhop.worker.strategies.baselines import DenseStrategy
-from polyhop.worker.strategies.entities import NameLookup
+from polyhop.worker.strategies.entities import NameLookup, entity_search
 
 Matcher = Literal["exact", "fuzzy", "embedding"]
 
@@ -119,7 +118,7 @@ class GraphSearchStrategy(RankedStrategy):
         self._length = EXPLAINED
         self._relations = reader.artefact(RELATIONS)
         self._reader, self._graph = reader, reader.artefact(GRAPH)
-        self._mentioned_in = mentioned_in(self._graph)
+        self._mentions = self._graph.by_entity
         self._encode = services.encode
         if parameters.matcher != "embedding":
             self._finder, self._lookup = reader.artefact(NAMES), NameLookup(reader)
@@ -130,7 +129,7 @@ class GraphSearchStrategy(RankedStrategy):
                 f"matcher=embedding of strategy '{self.name}' needs 'vectors:entity', which index '{reader.name}' was "
                 f"built without. Build it with: polyhop index --index {reader.name} --add-strategy naive-vector"
             )
-        self._vectors = np.asarray(reader.artefact(vectors_of("entity")))
+        self._vectors, self._nearest_to = np.asarray(reader.artefact(vectors_of("entity"))), entity_search(reader)
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
         """Rankings with the entities that were reached."""
@@ -140,7 +139,7 @@ class GraphSearchStrategy(RankedStrategy):
             start = self._start(question)
             seeded = time.perf_counter()
             entities, hops = expand(self._relations, start.numbers, p.depth)
-            by_graph = passages_by_hops(self._mentioned_in, entities, hops, p.decay, most)
+            by_graph = passages_by_hops(self._mentions, entities, hops, p.decay, most)
             (numbers, scores), fallback = self._joined(nearest, start, by_graph)
             evidence = replace(self._evidence(start, (entities, hops), by_graph[0]), fallback=fallback)
             shown = slice(max(limit, 0))
@@ -156,7 +155,7 @@ class GraphSearchStrategy(RankedStrategy):
             if vector is None:  # only this matcher needs one
                 vector = self._encode([question.text], SHORT_TEXTS)[0]
             count, least = self._parameters.entities, self._parameters.min_similarity
-            numbers, cosines = similar_entities(self._vectors, vector, count, least)
+            numbers, cosines = similar_entities(self._vectors, vector, count, least, self._nearest_to)
             similarities = dict(zip(numbers.tolist(), cosines.tolist(), strict=True))
             return StartEntities(tuple(sorted(similarities)), (), has_names=True, similarities=similarities)
         names = [name.key for name in question.names] or [m.key for m in self._finder.find(question.text)]

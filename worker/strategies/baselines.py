@@ -22,10 +22,11 @@ from polyhop.warehouse.artefacts import (
     ENTITIES,
     GRAPH,
     NEAREST_PASSAGES,
-    PARTITIONED_PASSAGES,
     lexical_of,
+    partitioned,
     vectors_of,
 )
+from polyhop.worker.ranking.activation import nearest
 from polyhop.worker.ranking.bm25 import (
     TermImpacts,
     add_terms,
@@ -44,9 +45,7 @@ from polyhop.worker.ranking.fusion import best, best_positive, contenders, recip
 from polyhop.worker.ranking.pagerank import edge_weights
 from polyhop.worker.ranking.similarity import (
     cosine_error,
-    cosines,
     exact_cosines,
-    mentioned_in,
     passages_of_entities,
     rough_cosines,
 )
@@ -62,7 +61,7 @@ from polyhop.worker.strategies.base import (
     question_vector,
     strategy,
 )
-from polyhop.worker.strategies.entities import entity_matcher
+from polyhop.worker.strategies.entities import entity_matcher, entity_search
 
 ANALYSER = "plain"
 
@@ -178,7 +177,7 @@ class DenseStrategy(RankedStrategy):
 
     def __init__(self, reader: IndexReader, _parameters: Any = None, _services: Services | None = None) -> None:
         super().__init__(reader)
-        self._large = reader.artefact(PARTITIONED_PASSAGES)
+        self._large = reader.artefact(partitioned("passage"))
         self._vectors = np.asarray(reader.artefact(vectors_of("passage")))
         self._error = cosine_error(self._vectors.shape[1])
 
@@ -242,17 +241,20 @@ class NearEntitiesStrategy(RankedStrategy):
         self._entities = parameters.entities
         # Their descriptions are all that a model reads in the paper; a version may have no texts of them.
         self._texts = reader.artefact(ENTITIES) if ENTITIES.name in reader.artefacts else None
-        self._mentioned_in = mentioned_in(graph)
+        self._mentions = graph.by_entity
+        self._search = entity_search(reader)
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
         """Rankings with the entities, and their descriptions as context."""
         for question in questions:
-            scores = cosines(self._vectors, entity_vector(question))
-            nearest = best(scores, self._entities)
+            vector = entity_vector(question)
+            near = nearest(self._vectors, vector, self._entities, self._search)
+            scores = exact_cosines(self._vectors, near, vector)
             seeded = time.perf_counter()
-            ranking = passages_of_entities(self._mentioned_in, nearest, scores[nearest], limit)
-            nodes = tuple(Node(self._keys[n], self._keys[n], round(float(scores[n]), 6)) for n in nearest.tolist())
-            context = "\n".join(map(entity_line, self._texts(nearest.tolist()))) if self._texts else ""
+            ranking = passages_of_entities(self._mentions, near, scores, limit)
+            pairs = zip(near.tolist(), scores.tolist(), strict=True)
+            nodes = tuple(Node(self._keys[n], self._keys[n], round(score, 6)) for n, score in pairs)
+            context = "\n".join(map(entity_line, self._texts(near.tolist()))) if self._texts else ""
             evidence = Evidence(nodes=nodes, measure="similarity", node_count=len(nodes), context=context)
             yield Found(ranking, evidence, time.perf_counter() - seeded)
 

@@ -20,8 +20,8 @@ from polyhop.warehouse.artefacts import (
     COSINE_SCALE,
     GRAPH,
     IS_LARGE,
-    PARTITIONED_PASSAGES,
     lexical_of,
+    partitioned,
     vectors_of,
 )
 from polyhop.worker.ranking.bm25 import TermImpacts, containment, count_terms, score
@@ -244,7 +244,7 @@ class BridgeStrategy(BridgeLexicalStrategy):
         if scale != 1.0:  # never for the local encoder, in whose cosines the weights are given
             scaled = {name: getattr(parameters, name) * scale for name in self.in_cosines}
             parameters = parameters.model_copy(update=scaled)
-        self._large = reader.artefact(PARTITIONED_PASSAGES)
+        self._large = reader.artefact(partitioned("passage"))
         super().__init__(reader, parameters, services)
         self._matrix = np.asarray(reader.artefact(vectors_of("passage")))
         self._rows = self._matrix if self._large is None else self._large.vectors

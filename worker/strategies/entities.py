@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.evidence import UNIFORM, Evidence, Fallback, QuestionNames, Seed
 from polyhop.schemas.graph import Match as FoundBy
+from polyhop.schemas.manifest import NEAR
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.query import QuestionName
 from polyhop.schemas.text import norm_ws
-from polyhop.warehouse.artefacts import ALIASES, EXACT_NAMES, GRAPH, NAMES, NAMESAKES
+from polyhop.warehouse.artefacts import ALIASES, EXACT_NAMES, GRAPH, NAMES, NAMESAKES, partitioned
+from polyhop.worker.ranking.activation import Search
 from polyhop.worker.ranking.pagerank import WalkSeeds
 
 
@@ -41,6 +43,12 @@ class NameLookup:
             return "exact", tuple(sorted(exact))
         merged = number_of.get(self._reader.artefact(ALIASES).get(folded, folded))
         return ("vector", ()) if merged is None else ("alias", (merged,))
+
+
+def entity_search(reader: IndexReader) -> Search | None:
+    """What finds the entities nearest to a vector in a large version; None where a vector is compared with all."""
+    large = reader.artefact(partitioned("entity"))
+    return None if large is None else lambda vector, count: large.search(vector, max(NEAR, count)).result()
 
 
 NODE_KINDS = {"entities": "entity", "terms": "term"}  # What one node is called, by what the keys of a graph are called.

@@ -44,9 +44,9 @@ from polyhop.warehouse.artefacts import ENTITIES, GRAPH, RELATIONS, vectors_of
 from polyhop.worker.ranking.activation import find_seeds, spread
 from polyhop.worker.ranking.chains import best_chains, chain_line, context_text, without_duplicates
 from polyhop.worker.ranking.fusion import best
-from polyhop.worker.ranking.similarity import mentioned_in, passages_of_entities
+from polyhop.worker.ranking.similarity import passages_of_entities
 from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, entity_line, entity_vector, strategy
-from polyhop.worker.strategies.entities import NameLookup
+from polyhop.worker.strategies.entities import NameLookup, entity_search
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +64,14 @@ class EmbeddedEngine:
     def __init__(self, reader: IndexReader, rules: QasaRules) -> None:
         self._graph = reader.artefact(RELATIONS)
         self._vectors = np.asarray(reader.artefact(vectors_of("entity")))
+        self._search = entity_search(reader)
         self._rules = rules
 
     def activate(self, question: SpreadQuestion) -> Activation:
         """Seeds, activations and chains of a question."""
         begun = time.perf_counter()
         rules = self._rules
-        seeds = find_seeds(self._vectors, question, rules.seeds)
+        seeds = find_seeds(self._vectors, question, rules.seeds, self._search)
         seeded = time.perf_counter()
         start = {seed.entity: seed.activation for seed in seeds}
         entities, values = spread(self._graph, self._vectors, question.vector, start, rules.spread)
@@ -195,7 +196,7 @@ class QasaStrategy(RankedStrategy):
         self._lookup = NameLookup(reader, thin.named if thin else None)
         graph = reader.artefact(GRAPH)
         self._keys = graph.keys
-        self._mentioned_in = mentioned_in(graph)
+        self._mentions = graph.by_entity
         self._read_entities = thin.entities if thin else reader.artefact(ENTITIES)
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
@@ -204,7 +205,7 @@ class QasaStrategy(RankedStrategy):
             asked = SpreadQuestion(entity_vector(question), self._names(question))
             begun = time.perf_counter()
             activation = self._engine.activate(asked)
-            ranking = passages_of_entities(self._mentioned_in, activation.entities, activation.values, max(limit, 0))
+            ranking = passages_of_entities(self._mentions, activation.entities, activation.values, max(limit, 0))
             fallback = None if question.names else _FALLBACKS[self._parameters.no_entity_policy]
             evidence = self._evidence(asked, activation, fallback)
             walked = time.perf_counter() - begun - activation.seconds["seed"]

@@ -22,7 +22,7 @@ from polyhop.schemas.errors import ConfigurationError, InvariantError, MissingAr
 from polyhop.schemas.ports import Strategy
 from polyhop.schemas.settings import parse_settings
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS
-from polyhop.warehouse.artefacts import PARTITIONED_PASSAGES, vectors_of
+from polyhop.warehouse.artefacts import ENTITY_IDS, partitioned, vectors_of
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.open import open_published
@@ -271,7 +271,7 @@ def test_a_graph_over_triples_is_built_where_a_strategy_needs_it_and_edits_embed
     assert (report.computed["embed-triple"], report.computed["embed-triplename"]) == (1, 2)
 
 
-SEEDED_BY_VECTORS = ("bridge", "bridge-masked", "dense", "graph-dense")
+SEEDED_BY_VECTORS = ("bridge", "bridge-masked", "dense", "graph-dense", "naive-vector")
 ABOUT_TOWNS = ["Which river does Town 7 lie on?", "Which towns lie in the country of Town 12?"]
 
 
@@ -299,8 +299,9 @@ def test_partitions_of_a_version_find_what_exact_search_finds(tmp_path: Path, mo
         new = {"id": "q", "title": "Town 7 Old Town", "text": "The old town of Town 7 lies on the River 0, too."}
         for rows in (town_records(1), town_records(2), [*town_records(3)[:3], *town_records(2)[4:], new]):
             index.read(rows)
-        record = index.manifest.vectors["passage"].partitions
-        assert ((record.recall_at_10, record.changed) if record else None) == ((1.0, 4) if asked else None)
+        records = [index.manifest.vectors[kind].partitions for kind in ("passage", "entity")]
+        measured = [(record.recall_at_10, record.changed) for record in records if record]
+        assert measured == ([(1.0, 4), (1.0, 4)] if asked else [])
         assert run_verify(index.settings, "i").ok
         large = {"title-keys_pairs.npy", "bipartite_passages.npy", "bipartite_keys.txt"}
         assert index.manifest.arrays.keys() & large == (large if asked else set())
@@ -310,11 +311,15 @@ def test_partitions_of_a_version_find_what_exact_search_finds(tmp_path: Path, mo
             opened.ask_batch(ABOUT_TOWNS, strategy="bridge", where="id < 'p050'")
             assert len(searches) == asked
             published = opened.session.published
-            partitioned: Any = published.artefact(PARTITIONED_PASSAGES)
+            rows = opened.sql("FROM entity_vectors").to_pylist()
+            ids: Any = published.artefact(ENTITY_IDS)
+            own = sorted(zip(ids, published.artefact(vectors_of("entity")).tolist(), strict=True))
+            assert sorted((row["id"], row["vector"]) for row in rows) == own
+            parts: Any = published.artefact(partitioned("passage"))
             matrix = np.asarray(published.artefact(vectors_of("passage")))
-            for vector in matrix[:20] if partitioned else ():  # of what changed, nothing beyond the farthest found
+            for vector in matrix[:20] if parts else ():  # of what changed, nothing beyond the farthest found
                 changed = published.array("partitions", "changed")
-                near, cosines = partitioned.search(vector, 5).result(), matrix @ vector
+                near, cosines = parts.search(vector, 5).result(), matrix @ vector
                 stays = near[~np.isin(near, changed)]
                 wanted = [n for n in changed.tolist() if cosines[n] >= cosines[stays[-1]]]
                 assert sorted(set(near.tolist()).difference(stays.tolist())) == wanted

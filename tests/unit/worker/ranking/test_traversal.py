@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from memory_index import PASSAGES, graph_from, relations_from
-from scipy import sparse
 
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.evidence import QuestionNames
-from polyhop.schemas.graph import RelationGraph
+from polyhop.schemas.graph import EdgesByEntity, RelationGraph, row_starts
 from polyhop.schemas.query import Link
 from polyhop.worker.ranking import fusion, similarity, traversal
 from polyhop.worker.ranking.similarity import cosines
@@ -129,7 +128,10 @@ def test_a_vector_of_another_model_is_refused() -> None:
 )
 def test_passages_go_by_best_entity_then_sum_and_number(mentions: Any, similar: Any, count: int, expected: Any) -> None:
     near, scores = np.arange(len(similar)), np.array(similar)
-    found = similarity.passages_of_entities(sparse.csr_array(np.array(mentions)), near, scores, count)
+    table = np.array(mentions, dtype=np.bool_)
+    columns = np.nonzero(table)[1].astype(np.int32)
+    edges = EdgesByEntity(row_starts(table.sum(axis=1)), columns, np.ones(len(columns)), columns >= 0)
+    found = similarity.passages_of_entities(edges, near, scores, count)
     assert [*zip(*map(np.ndarray.tolist, found), strict=True)] == expected
 
 
@@ -184,7 +186,7 @@ def levels(graph: RelationGraph, starts: list[int], depth: int) -> dict[int, int
 
 
 def test_passages_of_entities_come_once_and_ascending() -> None:
-    edges_of = similarity.mentioned_in(graph_from(CHUNKS))
+    edges_of = graph_from(CHUNKS).by_entity
     assert traversal.passages_mentioning(edges_of, [3, 0]).tolist() == [0, 1, 2, 3]
     assert traversal.passages_mentioning(edges_of, []).tolist() == []
     assert traversal.shared_passages(edges_of, [0, 1], [2, 3]).tolist() == [1, 2]
