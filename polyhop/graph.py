@@ -262,10 +262,7 @@ class EntityGraph:
     def chunks_for_entities(self, ids: Iterable[str]) -> list[str]:
         """Ids of the passages that mention any of these entities, ascending, each once."""
         passage_ids = self._index.passage_ids
-        return [
-            passage_ids[n]
-            for n in traversal.passages_mentioning(self._index.artefact(GRAPH).by_entity, self._numbers(ids)).tolist()
-        ]
+        return [passage_ids[n] for n in traversal.passages_mentioning(self._mentions, self._numbers(ids)).tolist()]
 
     def graph_search(
         self, names: Sequence[str], depth: int = 1, *, decay: float = 0.5, limit: int | None = None
@@ -287,7 +284,7 @@ class EntityGraph:
             raise AlgorithmError(f"A decay is a number from 0 to 1, not {decay}.")
         reached, hops = traversal.expand(self._index.artefact(RELATIONS), self._named(names), depth)
         count = len(self._index.passage_ids) if limit is None else limit
-        ranking = traversal.passages_by_hops(self._index.artefact(GRAPH).by_entity, reached, hops, decay, count)
+        ranking = traversal.passages_by_hops(self._mentions, reached, hops, decay, count)
         return list(ranked_passages(self._index.passage_ids, ranking))
 
     def fusion_search(
@@ -366,19 +363,18 @@ class EntityGraph:
                 text = chain_line([entity.name for entity in entities], hops)
                 connections.append(Connection("relation", entities, tuple(relations), (), text))
         else:
-            shared = traversal.shared_passages(self._index.artefact(GRAPH).by_entity, sources, targets)[
-                : max(paths, 0)
-            ].tolist()
-            connections = [
-                _by_passage(index, self._index.artefact(GRAPH).by_entity, (sources, targets), passage)
-                for passage in shared
-            ]
+            shared = traversal.shared_passages(self._mentions, sources, targets)[: max(paths, 0)].tolist()
+            connections = [_by_passage(index, self._mentions, (sources, targets), passage) for passage in shared]
         begin, end = (tuple(graph_entities(index, numbers)) for numbers in (sources, targets))
         return Connections(index.name, index.version, a, b, begin, end, max_length, tuple(connections))
 
     @cached_property
     def _lookup(self) -> NameLookup:
         return NameLookup(self._index)
+
+    @property
+    def _mentions(self) -> EdgesByEntity:
+        return self._index.artefact(GRAPH).by_entity
 
     @cached_property
     def _number_of(self) -> dict[str, int]:

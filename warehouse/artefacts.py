@@ -528,9 +528,9 @@ def _partitioned(stored: Stored, kind: str) -> Partitioned | None:
 
 @cache
 def partitioned(kind: str) -> Artefact[Partitioned | None]:
-    """Vectors of a kind, of a version of so many passages (`search.exact_below`) that none is not compared with all.
+    """Vectors of a kind in a large version (`search.exact_below`), where LanceDB finds the nearest.
 
-    None of a smaller version, of other kinds than "passage" and "entity", and under a filter.
+    None in a smaller version, of other kinds than "passage" and "entity", and under a filter.
     """
     strategy = vectors_of(kind).strategy
     return Artefact(f"vectors:{kind}", partial(_partitioned, kind=kind), strategy, restrict=lambda _, _index: None)

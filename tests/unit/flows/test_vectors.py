@@ -311,10 +311,9 @@ def test_partitions_of_a_version_find_what_exact_search_finds(tmp_path: Path, mo
             opened.ask_batch(ABOUT_TOWNS, strategy="bridge", where="id < 'p050'")
             assert len(searches) == asked
             published = opened.session.published
-            rows = opened.sql("FROM entity_vectors").to_pylist()
             ids: Any = published.artefact(ENTITY_IDS)
-            own = sorted(zip(ids, published.artefact(vectors_of("entity")).tolist(), strict=True))
-            assert sorted((row["id"], row["vector"]) for row in rows) == own
+            own = dict(zip(ids, published.artefact(vectors_of("entity")).tolist(), strict=True))
+            assert {row["id"]: row["vector"] for row in opened.sql("FROM entity_vectors").to_pylist()} == own
             parts: Any = published.artefact(partitioned("passage"))
             matrix = np.asarray(published.artefact(vectors_of("passage")))
             for vector in matrix[:20] if parts else ():  # of what changed, nothing beyond the farthest found

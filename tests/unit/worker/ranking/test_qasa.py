@@ -13,7 +13,7 @@ from memory_index import relations_from
 
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.graph import ChainRule, Entity, Hop, RelationGraph, SeedName, SeedRule, SpreadQuestion, SpreadRule
-from polyhop.worker.ranking.activation import entities_per_name, find_seeds, normalised, seed_scores, spread
+from polyhop.worker.ranking.activation import entities_per_name, find_seeds, nearest, normalised, seed_scores, spread
 from polyhop.worker.ranking.chains import best_chains, chain_line, context_text, search_paths, without_duplicates
 from polyhop.worker.strategies.base import entity_line
 
@@ -183,6 +183,11 @@ def test_a_known_name_is_not_searched_by_similarity() -> None:
     names = (SeedName("x", "exact", (2,)), SeedName("y", "vector", vector=ASKED))
     seeds = find_seeds(vectors_of([1.0, 0.9, 0.1, 0.8]), SpreadQuestion(ASKED, names), SeedRule())
     assert [(seed.entity, seed.match) for seed in seeds] == [(0, "vector"), (2, "exact"), (1, "vector")]
+
+
+def test_of_what_a_search_finds_the_nearest_count_and_none_without_vector() -> None:
+    vectors = vectors_of([0.9, 0.6, 0.8, 1.0]) * np.array([[1], [1], [1], [0]], np.float32)
+    assert nearest(vectors, ASKED, 2, lambda _, count: np.arange(count)[[3, 1, 2, 1]]).tolist() == [2, 1]
 
 
 def test_candidates_are_found_by_the_hint_and_scored_by_the_question() -> None:
