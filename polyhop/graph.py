@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError, MissingArtefactError, UnknownIdError
-from polyhop.schemas.graph import EdgesByEntity
+from polyhop.schemas.graph import BipartiteGraph, EdgesByEntity
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.query import Question, QuestionName, RankedPassage, Retrieval
 from polyhop.schemas.settings import ENTITIES as SHORT_TEXTS
@@ -374,7 +374,8 @@ class EntityGraph:
 
     @property
     def _mentions(self) -> EdgesByEntity:
-        return self._index.artefact(GRAPH).by_entity
+        graph: BipartiteGraph = self._index.artefact(GRAPH)
+        return graph.by_entity
 
     @cached_property
     def _number_of(self) -> dict[str, int]:

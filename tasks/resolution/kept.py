@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from polyhop.tasks.resolution.candidates import Name, all_pairs, words_of
 from polyhop.tasks.resolution.resolve import MAX_CLUSTER, Groups, groups_of
-from polyhop.warehouse.build import write_rows
 from polyhop.warehouse.files.disk import writing
 
 PREFIX = "resolution"
@@ -62,7 +61,7 @@ class KeptNames:
         longer = pa.ListArray.from_arrays(bounds, self.pairs[:, 1].astype(np.int32))
         table = self.names.append_column("cluster", pa.array(self.clusters, pa.int32())).append_column("longer", longer)
         with writing("names", path):
-            write_rows(path, table.schema, table.to_batches())
+            pq.write_table(table, path, compression="zstd", use_dictionary=False)  # each key is there once
 
 
 def name_table(names: Iterable[Name]) -> pa.Table:
