@@ -492,6 +492,11 @@ class RowsOnDisk:
         return rows
 
 
+def read_rows(array: NDArray[np.float32], numbers: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Rows of an array, shape (m, d); of a memory-mapped one from its file, as of `RowsOnDisk`."""
+    return RowsOnDisk(array)[numbers] if isinstance(array.base, np.memmap) else array[numbers]
+
+
 class Partitioned(NamedTuple):
     """Vectors of one kind in a large version."""
 

@@ -39,7 +39,7 @@ from polyhop.warehouse.vectors.kinds import (
     VectorKind,
     open_earlier,
     sampled_sentences,
-    sampled_texts,
+    sampled_things,
 )
 
 if TYPE_CHECKING:
@@ -152,8 +152,8 @@ class EmbedStage(Stage):
             with build.tables(read_only=True) as connection:
                 query = self.kind.statement("things_in_order")
                 found = connection.execute(query, self.kind.parameters(build.settings)).fetchall()
-            chosen = sampled_texts([self.kind.text(first, second) for _, first, second in found])
-            measured = planner.embedding("measure-encoder", sampled_sentences([found[n][2] for n in chosen]), "")
+            bodies = [second for _, _, second in sampled_things(found, self.kind.text)]
+            measured = planner.embedding("measure-encoder", sampled_sentences(bodies), "")
             if measured is not None and measured.units:
                 yield measured
 

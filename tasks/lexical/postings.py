@@ -48,38 +48,40 @@ def merged_postings(earlier: LexicalIndex, numbers: NDArray[np.int64], changed: 
     Cost: O(postings) without a loop over passages; O(terms) Python.
     """
     is_kept = numbers >= 0
-    number_now = np.full(len(earlier.lengths), -1, dtype=np.int64)
+    number_now = np.full(len(earlier.lengths), -1, dtype=np.int32)
     number_now[numbers[is_kept]] = np.flatnonzero(is_kept)
-    kept_terms, kept_passages, kept_tf = _entries(earlier, number_now)
-    added_terms, added_passages, added_tf = _entries(changed, np.flatnonzero(~is_kept))
-    left = np.bincount(kept_terms, minlength=len(earlier.terms)) > 0
+    kept_counts, kept_passages, kept_tf = _postings(earlier, number_now)
+    added_counts, added_passages, added_tf = _postings(changed, np.flatnonzero(~is_kept).astype(np.int32))
+    left = kept_counts > 0
     old_terms = [term for term, is_left in zip(earlier.terms, left.tolist(), strict=True) if is_left]
     # two ascending runs, which `sorted` merges
     terms = {term: number for number, term in enumerate(dict.fromkeys(sorted([*old_terms, *changed.terms])))}
-    term_now = np.full(len(earlier.terms), -1, dtype=np.int64)
-    term_now[left] = [terms[term] for term in old_terms]
-    added_terms = np.array([terms[term] for term in changed.terms], dtype=np.int64)[added_terms]
+    kept, added = (np.array([terms[term] for term in some], dtype=np.int32) for some in (old_terms, changed.terms))
+    per_term = np.zeros(len(terms), dtype=np.int64)
+    per_term[kept] += kept_counts[left]
+    per_term[added] += added_counts
     # both are in the order of terms, and of passages inside a term: the few are inserted among the many
-    kept_terms = term_now[kept_terms]
-    width = max(1, len(numbers))
-    place = np.searchsorted(kept_terms * width + kept_passages, added_terms * width + added_passages)
-    per_term = np.bincount(kept_terms, minlength=len(terms)) + np.bincount(added_terms, minlength=len(terms))
+    width = np.int64(max(1, len(numbers)))
+    places = np.repeat(kept, kept_counts[left]) * width
+    places += kept_passages
+    place = np.searchsorted(places, np.repeat(added, added_counts) * width + added_passages)
+    del places  # half of all that is held
     lengths = np.empty(len(numbers), dtype=np.int32)
     lengths[is_kept], lengths[~is_kept] = earlier.lengths[numbers[is_kept]], changed.lengths
     return LexicalIndex(
         terms=terms,
         indptr=np.concatenate([[0], np.cumsum(per_term)]).astype(np.int64),
-        passages=np.insert(kept_passages, place, added_passages).astype(np.int32),
-        tf=np.insert(kept_tf, place, added_tf).astype(np.int32),
+        passages=np.insert(kept_passages, place, added_passages),
+        tf=np.insert(kept_tf, place, added_tf),
         lengths=lengths,
     )
 
 
-def _entries(
-    index: LexicalIndex, number_now: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
-    """Postings of passages that have a number, which is not -1, now: numbers of term and passage, and occurrences."""
+def _postings(
+    index: LexicalIndex, number_now: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """How many postings of each term are of passages that have a number now, not -1; these numbers, and occurrences."""
     passages = number_now[index.passages]
     is_left = passages >= 0
-    terms = np.repeat(np.arange(len(index.terms), dtype=np.int64), np.diff(index.indptr))
-    return terms[is_left], passages[is_left], index.tf[is_left]
+    counts = np.add.reduceat(is_left, index.indptr[:-1], dtype=np.int64)  # no term is without postings
+    return counts, passages[is_left], index.tf[is_left]

@@ -6,6 +6,8 @@ Nothing is visible before the last step; a crash anywhere leaves the published v
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ from polyhop.schemas.settings import LOCAL, EncoderSettings
 from polyhop.schemas.tables import CHANGES, VIEWS, Table
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles, tables_of
-from polyhop.warehouse.artefacts import TITLE_KEYS, open_array, partitions_of, save_arrays
+from polyhop.warehouse.artefacts import TITLE_KEYS, open_array, partitions_of, read_rows, save_arrays
 from polyhop.warehouse.build import Build, kept_files, latest_manifest, row_count, touched_ids, updated_tables
 from polyhop.warehouse.files.corpora import UNOPENED
 from polyhop.warehouse.files.disk import file_checksum, link_or_copy
@@ -61,7 +63,7 @@ from polyhop.warehouse.vectors.kinds import (
     cosine_scale,
     kinds_in,
     sampled_sentences,
-    sampled_texts,
+    sampled_things,
     spread,
 )
 
@@ -191,14 +193,13 @@ def encoder_record(build: Build, kind: VectorKind, matrix: NDArray[np.float32]) 
         return made
     # spreads of the configured encoder and of the local one, over the same sample
     with build.tables(read_only=True) as connection:
-        things = connection.sql(kind.statement("things_in_order"), params=kind.parameters(build.settings))
-        _, *columns = things.to_arrow_table().columns
-    chosen = sampled_texts(kind.text(first.as_py(), second.as_py()) for first, second in zip(*columns, strict=True))
-    sample = [[column[number].as_py() for column in columns] for number in chosen]
-    texts, questions = [kind.text(*row) for row in sample], sampled_sentences([second for _, second in sample])
+        things = connection.execute(kind.statement("things_in_order"), kind.parameters(build.settings))
+        read = chain.from_iterable(iter(partial(things.fetchmany, _AT_ONCE), []))
+        chosen, *rows = zip(*sampled_things(read, kind.text), strict=True)
+    texts, questions = list(map(kind.text, *rows)), sampled_sentences(rows[1])
     encoder = open_encoder(build.settings)
     local = open_encoder(build.settings.model_copy(update={"encoder": EncoderSettings()}))
-    own = spread(encoder.encode_cached_questions(questions), matrix[chosen])
+    own = spread(encoder.encode_cached_questions(questions), read_rows(matrix, np.array(chosen)))
     of_texts = local.encode(texts, kind.encoded_as or kind.name)
     reference = spread(local.encode_cached_questions(questions), of_texts)
     return made.model_copy(update={"spread": round(own, DIGITS), "cosine_scale": cosine_scale(own, reference)})

@@ -237,9 +237,12 @@ SENTENCES = 200  # algorithms.md 2B.5.
 Vectors = NDArray[np.float32]
 
 
-def sampled_texts(texts: Iterable[str]) -> list[int]:
-    """Places of the sample; which texts are in it, only their content decides."""
-    return [number for _, number in nsmallest(TEXTS, ((content_hash(text), n) for n, text in enumerate(texts)))]
+def sampled_things(
+    things: Iterable[tuple[str, str, str]], text: Callable[[str, str], str]
+) -> list[tuple[int, str, str]]:
+    """Number, first and second of the things in the sample, of all in order; only what `text` makes of them decides."""
+    hashed = ((content_hash(text(*thing[1:])), number, *thing[1:]) for number, thing in enumerate(things))
+    return [(number, first, second) for _, number, first, second in nsmallest(TEXTS, hashed)]
 
 
 def sampled_sentences(bodies: Sequence[str]) -> list[str]:

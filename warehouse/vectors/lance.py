@@ -32,7 +32,7 @@ from polyhop.schemas.manifest import (
     PartitionsRecord,
 )
 from polyhop.schemas.ports import SyncedTable, VectorRows
-from polyhop.warehouse.artefacts import forget_pages
+from polyhop.warehouse.artefacts import forget_pages, read_rows
 from polyhop.warehouse.files.disk import disk_sentence, file_checksum, write_whole
 from polyhop.warehouse.files.layout import index_of
 
@@ -89,7 +89,7 @@ def recall_at_10(table: Any, rows: VectorRows, candidates: int, probes: int = PR
     sample: a row's own vector would be too easy to find. There is at least one row, of length 1.
     """
     vectors = rows.vectors
-    sample = vectors[np.unique(np.linspace(0, len(vectors) - 1, SAMPLE).astype(np.intp))]
+    sample = read_rows(vectors, np.unique(np.linspace(0, len(vectors) - 1, SAMPLE).astype(np.intp)))
     moved = sample + np.roll(sample, 1, axis=0)
     lengths = np.linalg.norm(moved, axis=1, keepdims=True)
     queries = np.where(lengths > 1e-6, moved / np.maximum(lengths, 1e-6), sample).astype(np.float32)
@@ -367,7 +367,7 @@ class LanceTable:
         numbers = numbers.filter(is_same).to_numpy()
         changed = np.setdiff1d(np.arange(len(rows.ids), dtype=np.int32), numbers, assume_unique=True)
         of_rows = {"rows": stored["_rowid"].filter(is_same).to_numpy(), "numbers": numbers}
-        return {**of_rows, "changed": changed, "vectors": rows.vectors[changed]}
+        return {**of_rows, "changed": changed, "vectors": read_rows(rows.vectors, changed)}
 
 
 def import_lancedb() -> ModuleType:

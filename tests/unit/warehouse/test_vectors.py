@@ -104,7 +104,8 @@ def test_the_sample_depends_on_the_words_and_not_on_their_order(bodies: list[str
     other = list(bodies)
     shuffle.shuffle(other)
     assert kinds.sampled_sentences(bodies) == kinds.sampled_sentences(other)
-    assert [bodies[n] for n in kinds.sampled_texts(bodies)] == [other[n] for n in kinds.sampled_texts(other)]
+    samples = [kinds.sampled_things(zip(b, b, b, strict=True), lambda _, body: body) for b in (bodies, other)]
+    assert [body for *_, body in samples[0]] == [body for *_, body in samples[1]]
 
 
 def test_bridge_scales_what_is_in_cosines_and_nothing_by_default(tmp_path: Path) -> None:

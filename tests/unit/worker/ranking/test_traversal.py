@@ -127,10 +127,9 @@ def test_a_vector_of_another_model_is_refused() -> None:
     ],
 )
 def test_passages_go_by_best_entity_then_sum_and_number(mentions: Any, similar: Any, count: int, expected: Any) -> None:
-    near, scores = np.arange(len(similar)), np.array(similar)
-    table = np.array(mentions, dtype=np.bool_)
+    near, scores, table = np.arange(len(similar)), np.array(similar), np.array(mentions, dtype=np.bool_)
     columns = np.nonzero(table)[1].astype(np.int32)
-    edges = EdgesByEntity(row_starts(table.sum(axis=1)), columns, np.ones(len(columns)), columns >= 0)
+    edges = EdgesByEntity(row_starts(table.sum(axis=1)), columns, columns, columns >= 0)
     found = similarity.passages_of_entities(edges, near, scores, count)
     assert [*zip(*map(np.ndarray.tolist, found), strict=True)] == expected
 
