@@ -18,7 +18,7 @@ from polyhop.schemas.records import Address
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import ID_LENGTH, content_hash, entity_id
 from polyhop.tasks.graph.stage import relation_arrays
-from polyhop.warehouse.artefacts import RELATIONS, vectors_of
+from polyhop.warehouse.artefacts import RELATIONS, partitioned, vectors_of
 from polyhop.warehouse.graph.neo4j_server import BATCH_ROWS, Neo4jConnection
 from polyhop.warehouse.graph.neo4j_store import Neo4jGraph, Neo4jStore
 
@@ -136,8 +136,8 @@ class Arrays:
     matrix: NDArray[np.float32]
 
     def artefact(self, handle: Artefact[Any]) -> Any:
-        """The two that the engine asks for."""
-        return {RELATIONS: self.relations, vectors_of("entity"): self.matrix}[handle]
+        """Those that the engine asks for, of a version that is not large."""
+        return {RELATIONS: self.relations, vectors_of("entity"): self.matrix, partitioned("entity"): None}[handle]
 
 
 def address_of(server: Neo4jServer) -> Address:
