@@ -106,10 +106,17 @@ def score(index: TermImpacts, counts: Mapping[int, float]) -> NDArray[np.float64
     Source: algorithms.md 2.9.
     Cost: O(postings of the question's terms + passages).
     """
-    scores = np.zeros(index.passage_count)
-    for term, count in counts.items():  # a passage's parts are added in this order
-        weights = index.weighed(term)[0]
-        np.add.at(scores, index.postings(term), weights if count == 1 else weights * count)
+    from scipy import sparse
+
+    if not counts:
+        return np.zeros(index.passage_count)
+    passages = [index.postings(term) for term in counts]
+    weighed = ((index.weighed(term)[0], count) for term, count in counts.items())
+    weights = np.concatenate([weights if count == 1 else weights * count for weights, count in weighed])
+    starts = np.cumsum([0, *map(len, passages)])
+    # a column for each term: adds in this order, and takes half the time of np.bincount, which copies the numbers
+    columns = sparse.csc_array((weights, np.concatenate(passages), starts), shape=(index.passage_count, len(passages)))
+    scores: NDArray[np.float64] = columns @ np.ones(len(passages))
     return scores
 
 
