@@ -494,13 +494,17 @@ class ThinWalk:
 
     def _arriving(self, entities: Mass, passages: NDArray[np.intp]) -> NDArray[np.float64]:
         """What entities give to these passages in half a step."""
-        graph, (starts, edges) = self._graph, gathered(self._graph.indptr, passages)
-        numbers = graph.indices[edges]
-        weights = graph.tf[edges] * self._idf[numbers] + 1.0  # `edge_weights`
-        weights[graph.is_title[edges]] *= self._rule.title_boost
+        starts, edges = gathered(self._graph.indptr, passages)
+        numbers, weights = self._weighed(edges)
+        weights[self._graph.is_title[edges]] *= self._rule.title_boost
         shares = weights / self._totals[numbers] * _found(entities, numbers) * (1 - self._rule.restart)
         rows = np.repeat(np.arange(len(passages)), np.diff(starts))
         return np.bincount(rows, shares, len(passages)).astype(np.float64, copy=False)
+
+    def _weighed(self, edges: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Entities and `edge_weights` of edges by passage."""
+        entities = self._graph.indices[edges]
+        return entities, self._graph.tf[edges] * self._idf[entities] + 1.0
 
     def _moved(
         self, nodes: NDArray[np.integer], masses: NDArray[np.float64], *, to_passages: bool
@@ -510,8 +514,7 @@ class ThinWalk:
         lengths = np.diff(starts)
         if to_passages:
             return self._passages[edges], self._weights[edges] * np.repeat(masses / self._totals[nodes], lengths)
-        entities = self._graph.indices[edges]
-        weights = self._graph.tf[edges] * self._idf[entities] + 1.0  # `edge_weights`
+        entities, weights = self._weighed(edges)
         if self._penalties is not None:
             weights *= self._penalties[entities]
         totals = np.bincount(np.repeat(np.arange(len(nodes)), lengths), weights, len(nodes))

@@ -26,7 +26,6 @@ from polyhop.warehouse.artefacts import (
     partitioned,
     vectors_of,
 )
-from polyhop.worker.ranking.activation import nearest
 from polyhop.worker.ranking.bm25 import (
     TermImpacts,
     add_terms,
@@ -49,6 +48,7 @@ from polyhop.worker.ranking.similarity import (
     passages_of_entities,
     rough_cosines,
 )
+from polyhop.worker.ranking.traversal import similar_entities
 from polyhop.worker.strategies.base import (
     Found,
     LexicalParameters,
@@ -247,9 +247,7 @@ class NearEntitiesStrategy(RankedStrategy):
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
         """Rankings with the entities, and their descriptions as context."""
         for question in questions:
-            vector = entity_vector(question)
-            near = nearest(self._vectors, vector, self._entities, self._search)
-            scores = exact_cosines(self._vectors, near, vector)
+            near, scores = similar_entities(self._vectors, entity_vector(question), self._entities, -1, self._search)
             seeded = time.perf_counter()
             ranking = passages_of_entities(self._mentions, near, scores, limit)
             pairs = zip(near.tolist(), scores.tolist(), strict=True)
