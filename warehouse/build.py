@@ -259,9 +259,19 @@ class Build:
     @contextmanager
     def tables(self, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         """The staging tables."""
-        memory_mb = self.settings.memory_mb
-        with connect(self.staging.tables, read_only=read_only, memory_mb=memory_mb) as connection:
+        counts = self.earlier.counts.get("resolve", {}) if self.earlier is not None else {}
+        threads = int(counts.get("mentions", _FEW_MENTIONS) < _FEW_MENTIONS)  # 0: as many as cores
+        limits = {"memory_mb": self.settings.memory_mb, "threads": threads}
+        with connect(self.staging.tables, read_only=read_only, **limits) as connection:
             yield connection
+
+
+_FEW_MENTIONS = 1_000_000
+"""Of the version before; statements that look through fewer run on one thread, where a second only takes more.
+
+Chosen: eight of DuckDB's row groups. Measured on edits: resolution takes 2.35 s of the processor for 3.06 with 350,000
+mentions, in as much time; with 6.4 million twice the time, and no less of the processor.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ from polyhop.warehouse.build import (
 )
 from polyhop.warehouse.files.disk import link_or_copy
 from polyhop.warehouse.statements import statement, statements
-from polyhop.warehouse.tables.connection import attached, threads_for
+from polyhop.warehouse.tables.connection import attached
 from polyhop.warehouse.user_files import edits_hash, links_hash, read_edits, read_links
 
 # Source: algorithms.md 2.7 (EL).
@@ -143,7 +143,7 @@ def showing(connection: duckdb.DuckDBPyConnection, raw: Mapping[str, RawRows], b
     if before is None:
         yield
         return
-    with attached(connection, before.tables, "published"), threads_for(connection, before.counts["mentions"]):
+    with attached(connection, before.tables, "published"):
         passages = {"passages": list(before.passages)}
         connection.execute(statement("resolve_update", "changed_passages"), passages)
         _run(connection, "resolve_update", "moved_passages")

@@ -28,8 +28,12 @@ _OF_DAMAGE = ("corrupt", "not a valid duckdb database", "checksum", "could not r
 
 
 @contextmanager
-def connect(path: Path, *, read_only: bool, memory_mb: int = MEMORY_MB) -> Iterator[duckdb.DuckDBPyConnection]:
+def connect(
+    path: Path, *, read_only: bool, memory_mb: int = MEMORY_MB, threads: int = 0
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection for the block, whose statements spill what exceeds `memory_mb` (10**6 bytes) to disk.
+
+    They run on `threads`, 0: as many as cores.
 
     Raises:
         DamagedStoreError: If the file is missing, or is not as DuckDB wrote it.
@@ -38,11 +42,11 @@ def connect(path: Path, *, read_only: bool, memory_mb: int = MEMORY_MB) -> Itera
         StatementRejectedError: If DuckDB refuses a statement inside the block.
     """
     with translated(path):
-        idle = _idle.setdefault((os.getpid(), memory_mb), [])
+        idle = _idle.setdefault((os.getpid(), memory_mb, threads), [])
         try:
             instance = idle.pop()
         except IndexError:
-            instance = duckdb.connect(":memory:")
+            instance = duckdb.connect(":memory:", config={"threads": threads} if threads else {})
             instance.execute(f"SET memory_limit = '{memory_mb}MB'")
             show_no_progress(instance)
         spill_folder, is_reusable = path.with_name(f"{path.name}.tmp"), False
@@ -66,15 +70,15 @@ def connect(path: Path, *, read_only: bool, memory_mb: int = MEMORY_MB) -> Itera
                 instance.close()
 
 
-_idle: dict[tuple[int, int], list[duckdb.DuckDBPyConnection]] = {}
-"""Instances that nobody uses, by process, because their threads do not survive a fork, and by memory limit: to set one
-takes 8 ms of processor time, for DuckDB gives back the memory that it would use again.
+_idle: dict[tuple[int, int, int], list[duckdb.DuckDBPyConnection]] = {}
+"""Instances that nobody uses, by process, because their threads do not survive a fork, by memory limit, since setting
+one takes 8 ms of processor time (DuckDB gives back the memory that it would use again), and by threads.
 """
 
 
 def close_idle() -> None:
     """Closes the instances that nobody uses, each of which keeps what memory its statements took."""
-    for (process, _), idle in list(_idle.items()):
+    for (process, *_), idle in list(_idle.items()):
         with suppress(IndexError):  # another thread may take the last one
             while process == os.getpid():
                 idle.pop().close()
@@ -96,22 +100,6 @@ def attached(connection: duckdb.DuckDBPyConnection, path: Path, name: str) -> It
     connection.execute(f"ATTACH {literal(str(path))} AS {quoted(name)} (READ_ONLY)")
     yield
     connection.execute(f"DETACH {quoted(name)}")
-
-
-@contextmanager
-def threads_for(connection: duckdb.DuckDBPyConnection, rows: int) -> Iterator[None]:
-    """The block's statements on one thread if they look through few rows, where a second one only takes more.
-
-    Measured on edits: with 350,000 mentions 2.35 s of the processor for 3.06, in as much time; with 6.4 million twice
-    the time, and no less of the processor.
-    """
-    if rows < _FEW_ROWS:
-        connection.execute("SET threads = 1")
-    yield
-    connection.execute("RESET threads")
-
-
-_FEW_ROWS = 1_000_000  # chosen: eight of DuckDB's row groups
 
 
 @contextmanager
