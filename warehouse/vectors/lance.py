@@ -7,8 +7,9 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib.util import find_spec, module_from_spec
 from itertools import chain, count, islice
@@ -82,7 +83,7 @@ def has_hnsw(table: Any) -> bool:
     return (made.get("max_connections"), made.get("construction_ef")) == (HNSW_M, HNSW_EF_CONSTRUCTION)
 
 
-def recall_at_10(table: Any, rows: VectorRows, candidates: int, probes: int = PROBES) -> float:
+def recall_at_10(table: "LanceTable", rows: VectorRows, candidates: int, probes: int = PROBES) -> float:
     """The share of the exact nearest `RECALL_DEPTH` rows among so many candidates of a search, in two decimals.
 
     Over `SAMPLE` rows spread evenly over the table. Each sampled vector is moved half-way to its neighbour in the
@@ -106,30 +107,18 @@ def recall_at_10(table: Any, rows: VectorRows, candidates: int, probes: int = PR
     found = 0
     for query, nearest in zip(queries, numbers.tolist(), strict=True):
         near = {rows.ids[number] for number in nearest}
-        found += len(near.intersection(search_nearest(table, query, max(depth, candidates), RECALL_EF, probes)))
+        found += len(near.intersection(table.nearest(query, max(depth, candidates), RECALL_EF, probes)))
     return round(found / (depth * len(queries)), 2)
 
 
-def _measured_hnsw(table: Any, rows: VectorRows) -> HnswRecord:
+def _measured_hnsw(table: "LanceTable", rows: VectorRows) -> HnswRecord:
     recall = recall_at_10(table, rows, RECALL_DEPTH)
     return HnswRecord(m=HNSW_M, ef_construction=HNSW_EF_CONSTRUCTION, ef_search=RECALL_EF, recall_at_10=recall)
 
 
-def _measured_partitions(table: Any, rows: VectorRows) -> PartitionsRecord:
+def _measured_partitions(table: "LanceTable", rows: VectorRows) -> PartitionsRecord:
     probes = max(PROBES, len(rows.ids) // ROWS_PER_PROBE)
     return PartitionsRecord(probes=probes, recall_at_10=recall_at_10(table, rows, NEAR, probes))
-
-
-def search_nearest(
-    table: Any, vector: NDArray[np.float32], count: int, ef_search: int, probes: int = PROBES
-) -> list[str]:
-    """Ids of about the `count` nearest rows, nearest first, by the table's graph or partitions; exact without either.
-
-    `ef_search` counts for a graph only, `probes` for partitions.
-    """
-    query = table.search(vector).distance_type("cosine").ef(max(ef_search, count)).nprobes(probes).limit(count)
-    found: list[str] = query.select(["id", "_distance"]).to_arrow().column("id").to_pylist()
-    return found
 
 
 _CHUNK = 5000  # chosen: bounds the rows and the text of a statement in memory, and any number leaves the same table
@@ -187,10 +176,16 @@ class LanceVectors:
             if held.count_rows() != len(rows.ids) or any(_differences(held, rows)):
                 reason = f"table '{table}' holds {held.count_rows()} rows instead of {len(rows.ids)}"
                 raise DamagedStoreError(self._database, index_of(self._database), reason)
-            hnsw = _measured_hnsw(held, rows) if has_graph else None
-            partitions = _measured_partitions(held, rows) if is_partitioned else None
-            places = LanceTable(self._database, held).places_of(rows) if is_partitioned else {}
-            return SyncedTable(table, held.version, changed, vanished, hnsw, partitions, places)
+            synced = SyncedTable(table, held.version, changed, vanished)
+            if not has_graph and not is_partitioned:
+                return synced
+            opened = LanceTable(self._database, table, held.version)
+            if has_graph:
+                synced = replace(synced, hnsw=_measured_hnsw(opened, rows))
+            if is_partitioned:
+                places = opened.places_of(rows)
+                synced = replace(synced, partitions=_measured_partitions(opened, rows), places=places)
+            return synced
 
     def rebuild(
         self, table: str, rows: VectorRows, *, has_graph: bool = False, is_partitioned: bool = False
@@ -212,12 +207,7 @@ class LanceVectors:
                 # None: an index run has just removed it
                 if path.is_file() and path.stat().st_size <= CHECKED_BYTES and _digest(path) not in (None, checksum):
                     raise DamagedStoreError(path, index_of(path))
-            opened = _open_table(self._database, table)
-            opened.checkout(version)
-            for index in opened.list_indices():
-                if list(index.columns) == ["vector"]:
-                    opened.prewarm_index(index.name)  # into memory: else a search reads what no earlier one has read
-        return LanceTable(self._database, opened)
+        return LanceTable(self._database, table, version)
 
     def pin(self, table: str, version: int, name: str) -> None:
         """Tags a table version, which stays readable; a tag of that name is moved."""
@@ -328,36 +318,53 @@ def _digest(path: Path) -> str | None:
 
 
 class LanceTable:
-    """A version of a table, which stays as it is whatever is written afterwards."""
+    """A version of a table, which stays as it is whatever is written afterwards.
 
-    def __init__(self, database: Path, table: Any) -> None:
+    Asked in LanceDB's own loop: its other interface goes there five times for one search, and waits for the
+    interpreter each time.
+    """
+
+    def __init__(self, database: Path, name: str, version: int) -> None:
+        async def opened() -> Any:
+            table = await (await import_lancedb().connect_async(database)).open_table(name)
+            await table.checkout(version)
+            for index in await table.list_indices():
+                if list(index.columns) == ["vector"]:
+                    await table.prewarm_index(index.name)  # into memory: else a search reads what no earlier one has
+            return table
+
         self._database = database
-        self._table = table
+        self._table: Any = self._asked(opened())
+
+    def _asked(self, question: Coroutine[Any, Any, Any]) -> Any:
+        with translated(self._database):
+            return import_lancedb().background_loop.LOOP.run(question)
 
     def read(self) -> pa.Table:
         """Ids and vectors of all rows, and LanceDB's own ids, `_rowid`."""
         return self._all("id", "vector")
 
     def _all(self, *columns: str) -> pa.Table:
-        with translated(self._database):
-            query = self._table.search().select([*columns, "_rowid"]).with_row_id(with_row_id=True)
-            return query.limit(None).to_arrow()
+        return self._asked(self._table.query().select([*columns, "_rowid"]).with_row_id().to_arrow())
 
-    def nearest(self, vector: NDArray[np.float32], count: int, ef_search: int) -> list[str]:
+    def nearest(self, vector: NDArray[np.float32], count: int, ef_search: int, probes: int = PROBES) -> list[str]:
         """Ids of about the `count` nearest rows by LanceDB's index of vectors, nearest first; exact without one.
 
         `ef_search` are the candidates that an HNSW graph keeps; more find more of the exact nearest, and take longer.
+        `probes` are the partitions that are searched.
         """
-        with translated(self._database):
-            return search_nearest(self._table, vector, count, ef_search)
+        query = self._near(vector, count, probes).ef(max(ef_search, count)).select(["id", "_distance"])
+        found: list[str] = self._asked(query.to_arrow()).column("id").to_pylist()
+        return found
 
     def nearest_rows(self, vector: NDArray[np.float32], count: int, probes: int) -> NDArray[np.uint64]:
         """LanceDB's own ids of about the `count` nearest rows by partitions, nearest first: it looks up no text."""
-        with translated(self._database):
-            query = self._table.search(vector).distance_type("cosine").nprobes(probes).limit(count)
-            found = query.with_row_id(with_row_id=True).select(["_rowid", "_distance"]).to_arrow()
-            ids: NDArray[np.uint64] = found.column("_rowid").to_numpy()
-            return ids
+        query = self._near(vector, count, probes).with_row_id().select(["_rowid", "_distance"])
+        ids: NDArray[np.uint64] = self._asked(query.to_arrow()).column("_rowid").to_numpy()
+        return ids
+
+    def _near(self, vector: NDArray[np.float32], count: int, probes: int) -> Any:
+        return self._table.query().nearest_to(vector).distance_type("cosine").nprobes(probes).limit(count)
 
     def places_of(self, rows: VectorRows) -> dict[str, NDArray[Any]]:
         """What of `rows` the table holds: the arrays that `partitions_of` describes (warehouse/artefacts.py)."""
