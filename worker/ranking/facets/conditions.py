@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from polyhop.schemas.graph import distinct
 from polyhop.worker.ranking.facets.labels import Mention, Word, find_mentions, question_words
 from polyhop.worker.ranking.facets.units import Fields, Kind, Measure, Units, measures_of
 
@@ -174,8 +175,8 @@ def read_question(
     introducers: set[int] = set()
     ranges: Counter[tuple[int, ...]] = Counter()
     for mention, documents in mentions:
-        hubs = np.unique(units.label_hubs.of_all(mention.labels))
-        signatures = np.unique(units.document_signatures[documents])
+        hubs = distinct(units.label_hubs.of_all(mention.labels))
+        signatures = distinct(units.document_signatures[documents])
         # Words of its fields near a mention introduce it, and ask for nothing (rule 3).
         for place in range(max(0, mention.start - NEAR), min(len(words), mention.end + NEAR)):
             is_free = not is_taken[place] and not words[place].is_stop
@@ -203,7 +204,7 @@ def _with_ranges(
     units: Units, fields: Fields, words: Sequence[Word], mentions: Sequence[Mention]
 ) -> list[tuple[Mention, NDArray[np.int32]]]:
     """Mentions with the documents that each admits, and ranges in place of the mentions of their numbers."""
-    found = [(mention, np.unique(units.label_documents.of_all(mention.labels))) for mention in mentions]
+    found = [(mention, distinct(units.label_documents.of_all(mention.labels))) for mention in mentions]
     numbers = units.label_numbers[units.document_labels]
     count = len(units.signature_texts)
     for limits in number_ranges(words):
@@ -233,7 +234,7 @@ def _add_documents(
     for document in documents.tolist():
         if not fields.is_polar[units.document_signatures[document]] or fields.is_negated[document] == negated:
             facet.documents[document] = max(strength, facet.documents.get(document, 0.0))
-    for signature in np.unique(units.document_signatures[documents]).tolist():
+    for signature in distinct(units.document_signatures[documents]).tolist():
         if fields.is_polar[signature]:
             for document in units.documents_of(signature):
                 if fields.is_negated[document] == negated:
@@ -359,7 +360,7 @@ def extreme_facet(
     signature = int(candidates[asked[candidates].argmax()])
     paths = units.paths_of_signature(signature)
     is_met = hubs[units.path_hubs[paths]] >= BEST_SHARE * hubs.max(initial=0.0)
-    found = np.unique(units.path_documents[paths[is_met]])
+    found = distinct(units.path_documents[paths[is_met]])
     numbers = units.label_numbers[units.document_labels[found]]
     found, numbers = found[np.isfinite(numbers)], numbers[np.isfinite(numbers)]
     if not len(numbers):

@@ -12,6 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from polyhop.schemas.graph import distinct
 from polyhop.schemas.hubs import HubPaths
 from polyhop.schemas.propositions import Rows
 from polyhop.tasks.lexical.postings import build_postings
@@ -240,7 +241,7 @@ class FacetRanking:
             return None
         is_chosen = np.zeros(self._units.hub_count, dtype=np.bool_)
         is_chosen[best(self.soft(words, None)[0], EXACT_HUBS)] = True
-        return np.unique(self._units.path_documents[is_chosen[self._units.path_hubs]])
+        return distinct(self._units.path_documents[is_chosen[self._units.path_hubs]])
 
     def _cosines(self, vector: NDArray[np.float32] | None, compared: NDArray[np.int32] | None) -> Floats | None:
         """Similarity of the documents with a vector, shape (d,), 0 for those that are not compared."""
@@ -297,7 +298,7 @@ _Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 def _entries(units: Units) -> _Entries:
     """Distinct (hub, document) pairs in order of (hub, signature): each hub's runs of one signature, and documents."""
     hubs, documents = units.path_hubs.astype(np.int64), units.path_documents
-    keys = np.unique(hubs * len(units.copies) + documents)  # documents are numbered by signature
+    keys = distinct(hubs * len(units.copies) + documents)  # documents are numbered by signature
     hubs, documents = np.divmod(keys, max(1, len(units.copies)))
     signatures = units.document_signatures[documents]
     is_first = np.ones(len(hubs), dtype=np.bool_)

@@ -12,6 +12,7 @@ from enum import IntFlag
 import numpy as np
 from numpy.typing import NDArray
 
+from polyhop.schemas.graph import distinct
 from polyhop.schemas.hubs import HubGraph, HubPaths, Numbers
 from polyhop.schemas.propositions import Rows
 from polyhop.schemas.values import SECONDS, month_number
@@ -81,11 +82,11 @@ def units_of(
 
     # Values and hubs by their labels as spelled, and these by their stems.
     ends, hubs = graph.objects[paths.last_triples()], paths.hubs
-    nodes = np.unique(np.concatenate((ends, hubs)))
+    nodes = distinct(np.concatenate((ends, hubs)))
     spelled = [names[node] for node in nodes.tolist()]
-    distinct = sorted(set(spelled))
-    words = [tuple(words_of(text)) for text in distinct]
-    place = {text: number for number, text in enumerate(distinct)}
+    spellings = sorted(set(spelled))
+    words = [tuple(words_of(text)) for text in spellings]
+    place = {text: number for number, text in enumerate(spellings)}
     text_of_node = np.fromiter(map(place.__getitem__, spelled), dtype=np.int64, count=len(spelled))
     labels = LabelIndex(words, [words_of(humanised(predicate)) for predicate in predicates])
     label_of_text = np.fromiter(map(labels.number_of, words), dtype=np.int32, count=len(words))
@@ -93,9 +94,9 @@ def units_of(
     of_label = dict(zip(label_of_text.tolist(), map(_measure, words), strict=True))
     measures = [of_label.get(number) for number in range(len(labels.stems))]
     path_texts = text_of_node[np.searchsorted(nodes, ends)]
-    keys = path_signatures * np.int64(len(distinct)) + path_texts
+    keys = path_signatures * np.int64(len(spellings)) + path_texts
     keys, firsts, documents, copies = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    of_signature, of_text = np.divmod(keys, max(1, len(distinct)))
+    of_signature, of_text = np.divmod(keys, max(1, len(spellings)))
     document_labels = label_of_text[of_text]
     hub_texts = text_of_node[np.searchsorted(nodes, hubs)]
     return Units(
@@ -108,7 +109,7 @@ def units_of(
         document_signatures=of_signature.astype(np.int32),
         document_labels=document_labels,
         document_values=of_text.astype(np.int32),
-        value_texts=tuple(distinct),
+        value_texts=tuple(spellings),
         value_words=tuple(words),
         document_texts=np.asarray(texts, dtype=np.int32)[firsts],
         copies=copies.astype(np.int64),
@@ -146,7 +147,7 @@ def signatures_of(graph: HubGraph, paths: HubPaths) -> tuple[NDArray[np.int32], 
         keys, inverse = np.unique(number[active] * predicate_count + predicates, return_inverse=True)
         number[active] = len(known) + inverse
         known += [(*known[key // predicate_count], key % predicate_count) for key in keys.tolist()]
-    used = np.unique(number)
+    used = distinct(number)
     order = sorted(used.tolist(), key=known.__getitem__)
     rank = np.zeros(len(known), dtype=np.int32)
     rank[order] = np.arange(len(order))
@@ -260,11 +261,11 @@ class Fields:
 
         of_value = np.array([_kind(words) for words in units.value_words], dtype=np.int64)
         of_document = of_value[units.document_values]
-        distinct = np.bincount(signatures, minlength=count)
+        values = np.bincount(signatures, minlength=count)
         self.kinds = np.where(self.is_polar, int(Kind.YES_NO), 0)
         for kind, are in ((Kind.TIME, Kind.TIME), (Kind.NUMBER, Kind.NUMBER | Kind.TIME), (Kind.YES_NO, Kind.YES_NO)):
             found = np.bincount(signatures[of_document & int(are) > 0], minlength=count)  # 1600 may be a length, too
-            self.kinds[(found >= LEAST_KIND_SHARE * distinct) & (self.kinds == 0)] = int(kind)
+            self.kinds[(found >= LEAST_KIND_SHARE * values) & (self.kinds == 0)] = int(kind)
 
     def shares(self, meanings: Meanings) -> NDArray[np.float64]:
         """Share of each signature's words among some words of a question, weighted by idf: shape (s,), 0 to 1."""
