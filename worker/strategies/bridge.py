@@ -24,7 +24,7 @@ from polyhop.warehouse.artefacts import (
     partitioned,
     vectors_of,
 )
-from polyhop.worker.ranking.bm25 import TermImpacts, containment, count_terms, score
+from polyhop.worker.ranking.bm25 import TermImpacts, containment, count_terms, score, score_of, top
 from polyhop.worker.ranking.bridge import cover, relative, seed_passages, walk_part, walk_parts
 from polyhop.worker.ranking.fusion import best, contenders
 from polyhop.worker.ranking.pagerank import (
@@ -44,6 +44,10 @@ ANALYSER = "stems"
 K1, B = 1.2, 0.75  # algorithms.md 2B.2.
 ENTITY_PENALTY, ENTITY_WEIGHT = 0.5, 2.0  # a question entity starts with omega / df ** q; algorithms.md 2B.3.
 REFERENCE_RANK = 10  # m: the walk's mass at this rank counts as 1; algorithms.md 2B.3.
+ALSO_NEAR = 50
+"""Candidates by BM25, and as many by the walk, beside the `NEAR` by vectors. Measured: with 50, 100 or 200 of either
+`bridge` and `bridge-lexical` find as many of the exact ten of a million passages.
+"""
 POOL, CHOSEN = 30, 20  # passages among which the first are chosen for what they add, and how many; algorithms.md 2B.3.
 IN_COSINES = ("seed_temperature", "lexical_weight", "graph_weight", "coverage_weight")
 """Parameters of `bridge` in units of the local encoder's cosine. Source: algorithms.md 2B.5."""
@@ -89,14 +93,14 @@ class BridgeParameters(BridgeLexicalParameters):
 class RelativeScores:
     """Relative BM25 in a large version: of the passages asked for; `first` are the best `count` above 0, ascending."""
 
-    def __init__(self, scores: NDArray[np.float64], count: int) -> None:
-        near = np.sort(best(scores, count))
-        self.first, self._scores = near[scores[near] > 0], scores
-        self._largest = float(scores[self.first].max(initial=0.0)) or 1.0
+    def __init__(self, impacts: TermImpacts, counts: Mapping[int, float], count: int) -> None:
+        near, scores = top(impacts, counts, count)
+        self.first, self._impacts, self._counts = np.sort(near), impacts, counts
+        self._largest = float(scores.max(initial=0.0)) or 1.0
 
     def __getitem__(self, passages: NDArray[np.intp]) -> NDArray[np.float64]:
         """Shares by passage number."""
-        return np.asarray(self._scores[passages] / self._largest)
+        return score_of(self._impacts, self._counts, passages) / self._largest
 
 
 Words = NDArray[np.float64] | RelativeScores  # Relative BM25 by passage number.
@@ -169,9 +173,10 @@ class BridgeLexicalStrategy(RankedStrategy):
 
     def _words(self, stems: list[int], limit: int) -> Words:
         """Relative BM25; of a large version only of the passages asked for."""
-        scores = score(self._impacts, dict.fromkeys(stems, 1))
-        count = max(NEAR, limit, self._parameters.seeds)
-        return RelativeScores(scores, count) if self._is_large else relative(scores)
+        counts = dict.fromkeys(stems, 1)
+        if self._is_large:
+            return RelativeScores(self._impacts, counts, max(ALSO_NEAR, limit, self._parameters.seeds))
+        return relative(score(self._impacts, counts))
 
     def _start(
         self, entities: QuestionEntities, numbers: NDArray[np.intp], shares: NDArray[np.float64], similarity: Similarity
@@ -200,7 +205,7 @@ class BridgeLexicalStrategy(RankedStrategy):
             near = contenders(similarity.fusing + beside.held, count, similarity.error)
             similar = similarity.exact(near)[1]
         else:
-            near = np.union1d(similarity.rows, beside.most(max(count, NEAR)))
+            near = np.union1d(similarity.rows, beside.most(max(count, ALSO_NEAR)))
             is_new, similar = ~np.isin(near, similarity.rows, assume_unique=True), np.empty(len(near))
             similar[~is_new], similar[is_new] = similarity.fusing, similarity.exact(near[is_new])[1]
         scores = beside.of(near) + similar

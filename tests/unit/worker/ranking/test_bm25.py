@@ -6,7 +6,7 @@ from typing import Any
 import bm25s
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from memory_index import lexical_from
 from scipy import sparse
@@ -61,21 +61,21 @@ def test_containment_is_by_passage_and_term(corpus: list[list[str]], words: list
     assert found.tolist() == [[word in corpus[passage] for word in known] for passage in asked]
 
 
-@pytest.mark.parametrize("read_share", [0.25, 1.0])
+@pytest.mark.parametrize("lookups", [0.25, 1000])
 @given(
     corpus=st.lists(st.lists(WORDS, min_size=1, max_size=12), min_size=1, max_size=40),
     question=st.dictionaries(WORDS, st.sampled_from([0, 0.5, 1, 2]), min_size=1, max_size=6),
     count=st.integers(0, 8),
 )
-def test_the_top_is_that_of_all_scores_bit_by_bit(corpus: Any, question: Any, count: int, read_share: float) -> None:
+@example(corpus=[["a"], ["a", *"c" * 10], *[["b"]] * 3], question={"a": 1, "b": 1}, count=2)  # a's second is below b's
+def test_the_top_is_that_of_all_scores_bit_by_bit(corpus: Any, question: Any, count: int, lookups: float) -> None:
     index = bm25.TermImpacts(lexical_from(corpus), 1.5, 0.75)
     counts = dict(sorted((index.terms[word], times) for word, times in question.items() if word in index.terms))
     scores = bm25.score(index, counts)
     expected = best_positive(scores, count)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bm25, "_FEW_POSTINGS", 0)
-        patch.setattr(bm25, "_READ_SHARE", read_share)
-        patch.setattr(bm25, "_SEARCH_SHARE", 1000)
+        for name, value in {"_FEW_POSTINGS": 0, "_LOOKUP_SHARE": lookups, "_FREQUENT_SHARE": 1 / 4}.items():
+            patch.setattr(bm25, name, value)
         numbers, found = bm25.top(index, counts, count)
     assert numbers.tolist() == expected.tolist()
     assert found.tolist() == scores[expected].tolist()
@@ -84,12 +84,11 @@ def test_the_top_is_that_of_all_scores_bit_by_bit(corpus: Any, question: Any, co
 def test_a_rare_word_leaves_most_postings_unread(monkeypatch: pytest.MonkeyPatch) -> None:
     """All passages have the common word; only those with the rare one are summed."""
     monkeypatch.setattr(bm25, "_FEW_POSTINGS", 0)
-    monkeypatch.setattr(bm25, "_SEARCH_SHARE", 1)
+    monkeypatch.setattr(bm25, "_LOOKUP_SHARE", 1)
     rows = [["common", "rare"] if n % 50 == 7 else ["common"] for n in range(500)]
     index = bm25.TermImpacts(lexical_from(rows), 1.5, 0.75)
     monkeypatch.setattr(bm25, "score", lambda *_: pytest.fail("all postings were read"))
-    numbers, _ = bm25.top(index, bm25.count_terms(["common", "rare"], index.terms), 5)
-    assert numbers.tolist() == [7, 57, 107, 157, 207]
+    assert bm25.top(index, bm25.count_terms(["common", "rare"], index.terms), 5)[0].tolist() == [7, 57, 107, 157, 207]
 
 
 def plain_rm3(corpus: list[list[str]], question: list[str], fb_docs: int, fb_terms: int, own: float) -> list[float]:

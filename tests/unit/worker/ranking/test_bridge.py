@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_index import graph_from
+from memory_index import graph_from, lexical_from
 from numpy.typing import NDArray
 
 from polyhop.schemas.graph import BipartiteGraph
 from polyhop.schemas.names import NameFinder
 from polyhop.worker.ranking import bridge
-from polyhop.worker.ranking.bm25 import DEPTH, Trust, agreement, completeness
+from polyhop.worker.ranking.bm25 import DEPTH, TermImpacts, Trust, agreement, completeness, score
 from polyhop.worker.ranking.fusion import best, best_positive
 from polyhop.worker.ranking.pagerank import WalkSeeds, bipartite_transition, entity_weights, mix, walk_passages
 from polyhop.worker.strategies.bridge import RelativeScores
@@ -92,10 +92,11 @@ def test_the_walk_s_part_is_a_root_over_the_reference(part: Any, mass: Any, weig
 
 def test_relative_scores_of_candidates_are_those_of_all_passages() -> None:
     """The best ones ascending, of equal ones the first, none without a score."""
-    scores, every = np.array([0.0, 3.0, 1.0, 3.0, 2.0, 2.0]), np.arange(6)
-    found = RelativeScores(scores, 3)
-    assert (found.first.tolist(), found[every].tolist()) == ([1, 3, 4], bridge.relative(scores).tolist())
-    found = RelativeScores(np.zeros(6), 3)
+    rows = [["z"], ["a", "z"], ["a", "z", "z"], ["a"], ["a"], ["a", "z"]]
+    impacts, every = TermImpacts(lexical_from(rows), 1.2, 0.75), np.arange(6)
+    found, shares = RelativeScores(impacts, {0: 1}, 3), bridge.relative(score(impacts, {0: 1}))
+    assert (found.first.tolist(), found[every].tolist()) == ([1, 3, 4], shares.tolist())
+    found = RelativeScores(impacts, {}, 3)
     assert (found.first.tolist(), found[every].tolist()) == ([], [0.0] * 6)
 
 
