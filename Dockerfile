@@ -10,6 +10,8 @@ RUN uv export --quiet --locked --no-dev --all-extras --no-emit-workspace --no-ha
 RUN uv venv --quiet /opt/polyhop \
     && uv pip install --quiet --python /opt/polyhop --constraints /dist/constraints.txt \
     "$(ls /dist/polyhop-*.whl)[models,plots]" /dist/polyhop_weights-*.whl
+# Compiles the modules that commands import, once: the image's user can keep no bytecode.
+RUN /opt/polyhop/bin/polyhop demo --root /src/demo
 
 FROM python:3.11-slim
 COPY --from=build /opt/polyhop /opt/polyhop
