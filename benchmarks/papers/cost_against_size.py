@@ -181,6 +181,7 @@ class _Sweep:
             capture_output=True,
             text=True,
             cwd=path.parent,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""},  # else each process compiles what opening imports
             check=False,
         )
         result = _known(path, task)
