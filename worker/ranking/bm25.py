@@ -173,14 +173,9 @@ def top(index: TermImpacts, counts: Mapping[int, float], count: int) -> Ranking:
     Source: Turtle and Flood 1995.
     Cost: O(postings of the rarer terms, and as many lookups in each of the others).
     """
-    found = _contenders(index, counts, count)
-    if found is None:
-        scores = score(index, counts)
-        numbers = best_positive(scores, count)
-        return numbers, scores[numbers]
-    totals = score_of(index, counts, found)
-    order = best_positive(totals, count)
-    return found[order].astype(np.intp), totals[order]
+    near, scores = _read_in_part(index, counts, count) or (None, score(index, counts))
+    first = best_positive(scores, count)
+    return first if near is None else near[first].astype(np.intp), scores[first]
 
 
 def score_of(index: TermImpacts, counts: Mapping[int, float], passages: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -192,8 +187,10 @@ def score_of(index: TermImpacts, counts: Mapping[int, float], passages: NDArray[
     return totals
 
 
-def _contenders(index: TermImpacts, counts: Mapping[int, float], count: int) -> NDArray[np.int32] | None:
-    """Ascending numbers of all passages that can be among the first `count`, and few others; None: all with a term."""
+def _read_in_part(
+    index: TermImpacts, counts: Mapping[int, float], count: int
+) -> tuple[NDArray[np.int32], NDArray[np.float64]] | None:
+    """Ascending numbers of passages, among them the first `count`, and their scores; None if summing all is faster."""
     terms = [term for term in counts if index.indptr[term + 1] > index.indptr[term]]
     most = {term: index.weighed(term)[1] * counts[term] for term in terms}
     terms.sort(key=lambda term: -most[term])
@@ -202,19 +199,11 @@ def _contenders(index: TermImpacts, counts: Mapping[int, float], count: int) -> 
     is_tried = (count > 0) & (read >= count) & (lookups > 0) & (lookups <= _LOOKUP_SHARE * read[-1:])
     if not is_tried.any() or read[-1] <= _FEW_POSTINGS:
         return None
-    left, sums = fsum(most.values()), np.zeros(index.passage_count)
-    for place in range(int(np.flatnonzero(is_tried)[-1]) + 1):
-        passages, weights = index.postings(terms[place]), index.weighed(terms[place])[0]
-        sums[passages] += weights * counts[terms[place]]
-        left -= most[terms[place]]
-        if is_tried[place]:
-            near = distinct(np.concatenate([index.postings(term) for term in terms[: place + 1]]))
-            totals = sums[near]
-            for term in terms[place + 1 :]:
-                totals += index.among(term, near) * counts[term]
-            reached = kth_largest(totals, count)
-            if reached - left > _SLACK:
-                return np.asarray(near[totals >= reached - _SLACK])
+    for place in np.flatnonzero(is_tried).tolist():
+        near = distinct(np.concatenate([index.postings(term) for term in terms[: place + 1]]))
+        scores = score_of(index, counts, near)
+        if kth_largest(scores, count) - fsum(most[term] for term in terms[place + 1 :]) > _SLACK:
+            return near, scores
     return None
 
 
@@ -230,10 +219,9 @@ def containment(index: TermImpacts, terms: Sequence[int], passages: NDArray[np.i
         Shape (m, n_terms).
     Cost: O(m log postings) per term.
     """
-    found, wanted = np.zeros((len(passages), len(terms)), dtype=np.bool_), passages.astype(np.int32)
+    found = np.zeros((len(passages), len(terms)), dtype=np.bool_)
     for column, term in enumerate(terms):
-        postings = index.postings(term)
-        found[:, column] = postings[np.minimum(np.searchsorted(postings, wanted), len(postings) - 1)] == wanted
+        found[:, column] = index.among(term, passages) > 0
     return found
 
 
