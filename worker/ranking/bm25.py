@@ -105,7 +105,7 @@ class TermImpacts:
         """
         postings, added = self.postings(term), np.zeros(len(passages))
         if len(postings) < _FREQUENT_SHARE * self.passage_count:
-            offsets = np.searchsorted(postings, passages)
+            offsets = np.searchsorted(postings, passages.astype(np.int32, copy=False))  # else all postings are cast
             offsets[offsets == len(postings)] = 0
             has_term = postings[offsets] == passages
             added[has_term] = self.weighed(term)[0][offsets[has_term]]
