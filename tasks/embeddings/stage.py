@@ -5,6 +5,7 @@ by which the next version copies them.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ from polyhop.warehouse.cache.vectors import CachedEncoder
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.open_models import open_encoder
 from polyhop.warehouse.statements import statement
+from polyhop.warehouse.tables.connection import attached
 from polyhop.warehouse.vectors.kinds import (
     HASH_BYTES,
     EarlierVectors,
@@ -54,12 +56,12 @@ SCHEMA = pa.schema(
     ]
 )
 
-Thing = tuple[str, str]  # id and text
+Thing = tuple[str, str | None, str | None]  # id, and text or key in the cache
 
 
 def _table(first: int, things: list[Thing], key: Callable[[str], str]) -> pa.Table:
-    ids, texts = zip(*things, strict=True)
-    hashes = [bytes.fromhex(key(text)) for text in texts]
+    ids, texts, keys = zip(*things, strict=True)
+    hashes = [bytes.fromhex(known or key(text)) for text, known in zip(texts, keys, strict=True)]
     return pa.table([range(first, first + len(things)), ids, texts, hashes], schema=SCHEMA)
 
 
@@ -117,12 +119,13 @@ class EmbedStage(Stage):
         with writing("the list of what is embedded", folder), no_search_for_cycles():
             if not path.is_file():
                 key = partial(self._encoder(build).key, kind=self._known_as)
-                listed = enumerate(self._listed(build))
+                listed = enumerate(self._listed(build, self._before(build)))
                 write_batches(path, SCHEMA, (_table(number * size, things, key) for number, things in listed))
             if self._earlier_files(build) and not self._new_things(build).is_file():
                 earlier = self._earlier(build, self._encoder(build).dimension)
                 missing = np.flatnonzero(earlier.rows_of(read_hashes(path)) < 0)
-                write_batches(self._new_things(build), SCHEMA, _rows_at(path, missing, size))
+                rows = (self._with_texts(build, things) for things in _rows_at(path, missing, size))
+                write_batches(self._new_things(build), SCHEMA, rows)
         return [n for n in range(batch_count(self._wanted(build))) if not is_part_done(folder, n)]
 
     def kept(self, build: Build) -> int:
@@ -142,7 +145,7 @@ class EmbedStage(Stage):
         """What is embedded of the source itself; what only other stages find is known when they have run."""
         if not is_known_in_advance(self.kind, build):
             return
-        texts = (text for things in self._listed(build) for _, text in things)
+        texts = (text for things in self._listed(build) for _, text, _ in things if text is not None)
         step = planner.embedding(self.name, texts, self._known_as, self.kind.space)
         if step is None:
             return
@@ -212,7 +215,7 @@ class EmbedStage(Stage):
             earlier.copy_to(block, left[rows >= 0], rows[rows >= 0])
             gone = left[rows < 0]  # the version before was there when a run that was killed did without their parts
             for things in _rows_at(self._things(build), start + gone, build.settings.batch_size):
-                texts, places = things["text"].to_pylist(), things["number"].to_numpy() - start
+                texts, places = self._with_texts(build, things)["text"].to_pylist(), things["number"].to_numpy() - start
                 block[places] = self._encoder(build).encode(texts, self._known_as)
             yield block
 
@@ -230,19 +233,49 @@ class EmbedStage(Stage):
         new = self._new_things(build)
         return new if new.is_file() else self._things(build)
 
-    def _listed(self, build: Build) -> Iterator[list[Thing]]:
-        """Ids and texts, a batch at a time; says whose rows they are if DuckDB refuses to read them."""
+    def _before(self, build: Build) -> Path | None:
+        """Tables of the version before that say which passages have which vectors, if these are made as now."""
+        is_here = self.kind.name == "passage" and self._earlier_files(build)
+        return build.earlier_tables(self.name, self.recipe(build), ["passages", "embeddings"]) if is_here else None
+
+    def _listed(self, build: Build, before: Path | None = None) -> Iterator[list[Thing]]:
+        """Ids and texts, a batch at a time; keys in place of texts where `before` has the passage, too.
+
+        Says whose rows they are if DuckDB refuses to read them.
+        """
         kind = self.kind
-        with build.tables(read_only=True) as connection:
+
+        def thing(id_: str, first: str, second: str, key: str | None = None) -> Thing:
+            return id_, None if key else kind.text(first, second), key
+
+        with (
+            build.tables(read_only=True) as connection,
+            attached(connection, before, "before") if before else nullcontext(),
+        ):
             try:
-                found = connection.execute(kind.statement("things_in_order"), kind.parameters(build.settings))
+                query, values = kind.statement("things_in_order"), kind.parameters(build.settings)
+                if before:
+                    query, values = statement("vectors", "passages_since"), {"model": self._encoder(build).model}
+                found = connection.execute(query, values)
             except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
                 raise ConfigurationError(
                     f"The rows of the vector kind '{kind.name}' cannot be read: {str(error).splitlines()[0]}. "
                     "Update or uninstall the package that brings it."
                 ) from error
             while rows := found.fetchmany(build.settings.batch_size):
-                yield [(thing, kind.text(first, second)) for thing, first, second in rows]
+                yield [thing(*row) for row in rows]
+
+    def _with_texts(self, build: Build, things: pa.Table) -> pa.Table:
+        """Rows of the list with the texts that it leaves out."""
+        if not things["text"].null_count:
+            return things
+        with build.tables(read_only=True) as connection:
+            connection.register("chosen_things", things.select(["id"]))
+            found = connection.execute(
+                self.kind.statement("texts_of_things"), self.kind.parameters(build.settings)
+            ).fetchall()
+        texts = pa.array([self.kind.text(first, second) for first, second in found], pa.string())
+        return things.set_column(SCHEMA.get_field_index("text"), "text", texts)
 
     def _earlier(self, build: Build, dimension: int) -> EarlierVectors:
         """The vectors of this kind in the version before, if they may be copied."""

@@ -81,7 +81,7 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     connection.execute("CREATE VIEW found_values AS FROM metadata_values")
     for database in ("before", "published", "version_before"):
         connection.execute(f"ATTACH ':memory:' AS {database}")
-        for name in ("passages", "entities", "aliases", "relations", "relation_sources"):
+        for name in ("passages", "entities", "aliases", "relations", "relation_sources", "embeddings"):
             connection.execute(f"CREATE TABLE {database}.{name} AS SELECT * FROM {name}")
     connection.execute(create_statement(CHANGES))
     connection.execute("CREATE TEMP TABLE refused AS SELECT * FROM quarantine")

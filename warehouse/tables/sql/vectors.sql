@@ -13,6 +13,19 @@ SELECT entity_id AS id, name AS first, description AS second, key AS rank FROM e
 -- Ids and texts of all things, in the order of the matrix.
 SELECT id, first, second FROM things ORDER BY rank;
 
+-- name: passages_since
+-- Ids of all passages in that order, with the key of the vector of those that the version before has with this title and
+-- text; title and text of the others.
+SELECT
+    p.passage_id AS id,
+    CASE WHEN e.content_hash IS NULL THEN p.title END AS first,
+    CASE WHEN e.content_hash IS NULL THEN p.text END AS second,
+    e.content_hash AS key
+FROM passages AS p
+LEFT JOIN before.passages AS b ON b.passage_id = p.passage_id AND b.content_hash = p.content_hash
+LEFT JOIN before.embeddings AS e ON e.owner_kind = 'passage' AND e.owner_id = b.passage_id AND e.model = $model
+ORDER BY p.passage_id;
+
 -- name: fill_embeddings
 -- Which things of a kind have a vector, and its key in the cache.
 INSERT INTO embeddings
