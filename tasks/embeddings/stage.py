@@ -5,7 +5,6 @@ by which the next version copies them.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,13 +55,14 @@ SCHEMA = pa.schema(
     ]
 )
 
-Thing = tuple[str, str | None, str | None]  # id, and text or key in the cache
+Thing = tuple[str, str, str]  # id, text and key in the cache: one of these two is left out
 
 
 def _table(first: int, things: list[Thing], key: Callable[[str], str]) -> pa.Table:
     ids, texts, keys = zip(*things, strict=True)
     hashes = [bytes.fromhex(known or key(text)) for text, known in zip(texts, keys, strict=True)]
-    return pa.table([range(first, first + len(things)), ids, texts, hashes], schema=SCHEMA)
+    listed = [None if known else text for text, known in zip(texts, keys, strict=True)]
+    return pa.table([range(first, first + len(things)), ids, listed, hashes], schema=SCHEMA)
 
 
 def _rows_at(path: Path, numbers: NDArray[np.int64], size: int) -> Iterator[pa.Table]:
@@ -119,8 +119,10 @@ class EmbedStage(Stage):
         with writing("the list of what is embedded", folder), no_search_for_cycles():
             if not path.is_file():
                 key = partial(self._encoder(build).key, kind=self._known_as)
-                listed = enumerate(self._listed(build, self._before(build)))
-                write_batches(path, SCHEMA, (_table(number * size, things, key) for number, things in listed))
+                before = self._before(build)
+                listed = self._listed_since(build, before) if before else self._listed(build)
+                tables = (_table(number * size, things, key) for number, things in enumerate(listed))
+                write_batches(path, SCHEMA, tables)
             if self._earlier_files(build) and not self._new_things(build).is_file():
                 earlier = self._earlier(build, self._encoder(build).dimension)
                 missing = np.flatnonzero(earlier.rows_of(read_hashes(path)) < 0)
@@ -145,7 +147,7 @@ class EmbedStage(Stage):
         """What is embedded of the source itself; what only other stages find is known when they have run."""
         if not is_known_in_advance(self.kind, build):
             return
-        texts = (text for things in self._listed(build) for _, text, _ in things if text is not None)
+        texts = (text for things in self._listed(build) for _, text, _ in things)
         step = planner.embedding(self.name, texts, self._known_as, self.kind.space)
         if step is None:
             return
@@ -238,32 +240,26 @@ class EmbedStage(Stage):
         is_here = self.kind.name == "passage" and self._earlier_files(build)
         return build.earlier_tables(self.name, self.recipe(build), ["passages", "embeddings"]) if is_here else None
 
-    def _listed(self, build: Build, before: Path | None = None) -> Iterator[list[Thing]]:
-        """Ids and texts, a batch at a time; keys in place of texts where `before` has the passage, too.
-
-        Says whose rows they are if DuckDB refuses to read them.
-        """
+    def _listed(self, build: Build) -> Iterator[list[Thing]]:
+        """Ids and texts, a batch at a time; says whose rows they are if DuckDB refuses to read them."""
         kind = self.kind
-
-        def thing(id_: str, first: str, second: str, key: str | None = None) -> Thing:
-            return id_, None if key else kind.text(first, second), key
-
-        with (
-            build.tables(read_only=True) as connection,
-            attached(connection, before, "before") if before else nullcontext(),
-        ):
+        with build.tables(read_only=True) as connection:
             try:
-                query, values = kind.statement("things_in_order"), kind.parameters(build.settings)
-                if before:
-                    query, values = statement("vectors", "passages_since"), {"model": self._encoder(build).model}
-                found = connection.execute(query, values)
+                found = connection.execute(kind.statement("things_in_order"), kind.parameters(build.settings))
             except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
                 raise ConfigurationError(
                     f"The rows of the vector kind '{kind.name}' cannot be read: {str(error).splitlines()[0]}. "
                     "Update or uninstall the package that brings it."
                 ) from error
             while rows := found.fetchmany(build.settings.batch_size):
-                yield [thing(*row) for row in rows]
+                yield [(thing, kind.text(first, second), "") for thing, first, second in rows]
+
+    def _listed_since(self, build: Build, before: Path) -> Iterator[list[Thing]]:
+        """The same of passages; those that `before` has, too, with their keys in place of texts."""
+        with build.tables(read_only=True) as connection, attached(connection, before, "before"):
+            found = connection.execute(statement("vectors", "passages_since"), {"model": self._encoder(build).model})
+            while rows := found.fetchmany(build.settings.batch_size):
+                yield [(thing, "" if key else self.kind.text(*texts), key or "") for thing, *texts, key in rows]
 
     def _with_texts(self, build: Build, things: pa.Table) -> pa.Table:
         """Rows of the list with the texts that it leaves out."""

@@ -282,15 +282,13 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         check_invariants(connection, stages, derived, touched)
         _describe(connection, [*held, CHANGES])
         connection.execute("CHECKPOINT")
-        is_large = len(connection.table("passages")) >= build.settings.search.exact_below
         _save_title_keys(build, connection, recipes.get("extract", ""))
     store = open_vector_store(build.folder)
     if kinds_in(build.artefacts) or build.folder.vectors.is_dir():
         store.begin_changes()
-    if is_large:
-        close_idle()  # LanceDB takes a gigabyte for the indexes of a million vectors
+    close_idle()  # LanceDB takes a gigabyte for the indexes of a million vectors
     with ThreadPoolExecutor(1) as beside:  # it builds them on one core, and waits for the disk
-        synced = beside.submit(_sync_vectors, build, is_large=is_large)
+        synced = beside.submit(_sync_vectors, build)
         tables, arrays, tables_file = staged_checksums(build, [*held, CHANGES])
         vectors, places = synced.result()
     for kind, of_rows in places.items():
@@ -448,12 +446,12 @@ def _counts(tables: Mapping[str, TableRecord]) -> dict[str, int]:
     return {name: tables[table].rows for name, table in shown.items() if table in tables}
 
 
-def _sync_vectors(
-    build: Build, *, is_large: bool
-) -> tuple[dict[str, VectorRecord], dict[str, Mapping[str, NDArray[Any]]]]:
+def _sync_vectors(build: Build) -> tuple[dict[str, VectorRecord], dict[str, Mapping[str, NDArray[Any]]]]:
     """Brings LanceDB's tables up to date; records of them, and the arrays of `partitions_of`, by kind."""
     records: dict[str, VectorRecord] = {}
     places: dict[str, Mapping[str, NDArray[Any]]] = {}
+    with build.tables(read_only=True) as connection:
+        is_large = len(connection.table("passages")) >= build.settings.search.exact_below
     for kind in kinds_in(build.artefacts):
         wanted, model = _vector_rows(build, kind)
         if not wanted.ids:

@@ -52,7 +52,7 @@ POOL, CHOSEN = 30, 20  # passages among which the first are chosen for what they
 HEAD_START = 0.003
 """Seconds for which nothing computes beside a search by LanceDB that has just begun: it needs Python's lock some thirty
 times until it computes by itself, and waits each time while another thread holds it. Measured on a million passages:
-`bridge` takes 4 ms less with .003 and .004, 1 less with .0015.
+`bridge` takes 2 to 4 ms less with .003 and .004, 1 less with .0015.
 """
 IN_COSINES = ("seed_temperature", "lexical_weight", "graph_weight", "coverage_weight")
 """Parameters of `bridge` in units of the local encoder's cosine. Source: algorithms.md 2B.5."""
