@@ -20,6 +20,7 @@ from polyhop.schemas import errors
 from polyhop.schemas.logs import span
 from polyhop.schemas.manifest import (
     SENTENCE_CHARACTERS,
+    EncoderRecord,
     Manifest,
     Outcome,
     RunRecord,
@@ -29,7 +30,15 @@ from polyhop.schemas.manifest import (
 )
 from polyhop.schemas.records import GraphServer, Source, source_of
 from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import EncoderSettings, HubSettings, Section, Settings, stored_section, strategies_for
+from polyhop.schemas.settings import (
+    LOCAL,
+    EncoderSettings,
+    HubSettings,
+    Section,
+    Settings,
+    stored_section,
+    strategies_for,
+)
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.publish.publish import check_deletions, prune, publish, tidy, was_killed
 from polyhop.tasks.registry import source_kind, stages_for
@@ -53,7 +62,7 @@ from polyhop.warehouse.files.versions import begin_run, end_run, stage_timings, 
 from polyhop.warehouse.inbox import INBOX
 from polyhop.warehouse.index_reader import Damage, find_damage
 from polyhop.warehouse.machine import now, peak_rss_mb
-from polyhop.warehouse.open_models import open_batches
+from polyhop.warehouse.open_models import open_batches, require_named_encoder
 from polyhop.worker.strategies.registry import needed_artefacts
 
 _LOG = logging.getLogger(__name__)
@@ -158,30 +167,39 @@ class RunHistory:
         )
 
 
-def with_kept(settings: Settings, manifest: Manifest | None) -> Settings:
+def with_kept(settings: Settings, manifest: Manifest | None, index: IndexFolder) -> Settings:
     """The settings of this run: what an index is made of stays as in the version before unless they say otherwise.
 
     That is the language, the extractor, who bears a name, the encoder, and what hubs are: a later run without them
-    would quietly make another index.
+    would quietly make another index. Where versions were pulled from a store, what they name outside of themselves (an
+    encoder's server or folder, a file of extractions) counts only if the settings name it, too.
     """
     if manifest is None:
         return settings
     made_of: dict[str, Section] = {}
     for name, field in (("corpus", "language"), ("extraction", "extractor"), ("resolution", "identity")):
-        section, before = getattr(settings, name), manifest.settings.get(name)
-        if field not in section.model_fields_set and isinstance(before, Mapping) and field in before:
-            made_of[name] = section.model_copy(update={field: before[field]})
+        section, stored = getattr(settings, name), manifest.settings.get(name)
+        if field not in section.model_fields_set and isinstance(stored, Mapping) and field in stored:
+            if str(stored[field]).startswith("import:") and index.is_pulled.exists():
+                raise errors.ConfigurationError(
+                    f"Index '{index.name}' was pulled from a store and names {name}.{field}={stored[field]}, which "
+                    f"your settings do not; set {name}.{field} to that file or to another extractor."
+                )
+            made_of[name] = section.model_copy(update={field: stored[field]})
     hubs, encoder = settings.hubs, settings.encoder
     kept = stored_section(HubSettings, manifest.settings.get("hubs", {})).model_dump(exclude=hubs.model_fields_set)
     made_of["hubs"] = hubs.model_copy(update=kept)
-    encoder_before = stored_section(EncoderSettings, manifest.settings.get("encoder", {}))
-    if "name" not in encoder.model_fields_set or encoder.name == encoder_before.name:
-        # The encoder of the version before, with what else is said of it now; a manifest holds no password.
-        chosen: dict[str, object] = encoder_before.choice.model_dump(exclude=encoder.model_fields_set)
+    before = stored_section(EncoderSettings, manifest.settings.get("encoder", {}))
+    if "name" not in encoder.model_fields_set or encoder.name == before.name:
+        # The encoder of the version before, with the settings that are given now.
+        address = "" if errors.MASK in before.api_base else before.api_base
+        for name in (before.name, "" if "entities" in encoder.model_fields_set else before.entities):
+            require_named_encoder(settings, index, EncoderRecord(name=name or LOCAL, api_base=address))
+        chosen: dict[str, object] = before.choice.model_dump(exclude=encoder.model_fields_set)
         if "entities" not in encoder.model_fields_set:
-            chosen["entities"] = encoder_before.entities
-        if errors.MASK in str(chosen.get("api_base")):
-            del chosen["api_base"]
+            chosen["entities"] = before.entities
+        if not address or index.is_pulled.exists():  # a manifest holds no password, and a pulled one decides no address
+            chosen.pop("api_base", None)
         made_of["encoder"] = encoder.model_copy(update=chosen)
     return settings.model_copy(update=made_of)
 
@@ -207,7 +225,9 @@ def run_index(settings: Settings, request: IndexRequest, runner: DirectRunner) -
             report.removed_versions = [*left, *report.removed_versions]
             report.model, report.pinned = model_use(), versions.pinned_version(folder)
     if settings.index.remote and report.pinned is None:  # also what a run before failed to push
-        moved = push_version(Layout(settings.root), request.index, settings.index.remote)
+        moved = push_version(
+            Layout(settings.root), request.index, settings.index.remote, key_file=settings.index.key_file
+        )
         runner.note(f"Pushed {moved}")
     return report
 
@@ -256,7 +276,7 @@ class _Run:
         before = manifest.settings.get("strategies") if manifest else None
         own = (*(before if isinstance(before, list) else ()), *strategies_for(build.settings, kind))
         strategies = tuple(dict.fromkeys((*own, *request.add_strategies)))
-        settings = with_kept(build.settings, manifest).model_copy(update={"strategies": strategies})
+        settings = with_kept(build.settings, manifest, build.folder).model_copy(update={"strategies": strategies})
         damage = find_damage(build.folder, build.folder.version(manifest.version), manifest) if manifest else Damage()
         build = replace(build, settings=settings, artefacts=artefacts, source_kind=kind)
         build = with_sources(build, request, manifest, damage.arrays)
@@ -531,11 +551,20 @@ def check_sources(request: IndexRequest) -> None:
 
 
 def known_request(settings: Settings, index: str, name: str = "") -> IndexRequest | None:
-    """A request to read the source of an index again from where it was read last as a whole; None if nobody knows."""
+    """Builds a request that reads an index's last full source again; None if it is unknown.
+
+    Raises:
+        SourceError: If there are several sources and no name, or if other people's manifests name them (a pull).
+    """
     folder = Layout(settings.root).index(index)
     number = versions.latest_version(folder)
     if number is None:
         return None
+    if folder.is_pulled.exists():
+        raise errors.SourceError(
+            f"Index '{index}' was pulled from a store, whose manifests do not decide which files are read here; pass "
+            "SOURCE."
+        )
     manifest = versions.read_manifest(folder.version(number))
     if source_kind(manifest.stages) == "graph":
         texts = Path(manifest.graph_sources) if manifest.graph_sources else None

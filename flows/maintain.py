@@ -265,7 +265,8 @@ def _rebuilding(layout: Layout, index: str) -> IndexRequest:
     damage = find_damage(layout.index(index), folder, manifest)
     kind = source_kind(manifest.stages)
     first = stages_for(manifest.artefacts, kind)[0]
-    if not manifest.source or not damage.concerns(first.table_names, first.arrays):
+    is_foreign = layout.index(index).is_pulled.exists()  # then a manifest does not decide which files are read here
+    if not manifest.source or is_foreign or not damage.concerns(first.table_names, first.arrays):
         return IndexRequest(index, None, full=True)
     source = source_of(manifest.source)
     texts = Path(manifest.graph_sources) if manifest.graph_sources else None

@@ -157,7 +157,8 @@ def deployed_index(settings: Settings, name: str, source: str | None, questions:
             "address and set NEO4J_USER and NEO4J_PASSWORD where the runs start."
         )
     found = DeployedIndex(name)
-    manifest = readable_manifest(Layout(settings.root).index(name))
+    folder = Layout(settings.root).index(name)
+    manifest = None if folder.is_pulled.exists() else readable_manifest(folder)  # a store decides no source
     if source is not None:
         found = replace(found, source=_absolute(source))
     elif manifest is not None and manifest.source and not has_secret(manifest.source):

@@ -344,6 +344,11 @@ class IndexSettings(Section):
         description="Store of published versions, s3://…, gs://…, az://… or file://…: runs push to it, workers pull "
         "from it; empty: none.",
     )
+    key_file: str = Field(
+        "",
+        description="File with a secret key that signs what is pushed; with it, only versions signed with the same key "
+        "are pulled; empty: no signatures.",
+    )
 
 
 class SearchSettings(Section):

@@ -7,18 +7,18 @@ import json
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from polyhop.schemas.errors import StoreError
 from polyhop.schemas.graph import Positions
 from polyhop.schemas.manifest import PROBES, Manifest
 from polyhop.schemas.ports import Artefact
@@ -28,9 +28,11 @@ from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.statements import slow_noted, statement
-from polyhop.warehouse.tables.connection import connect, translated
+from polyhop.warehouse.tables.connection import connect, foreign_objects, lent_cursor
 
 if TYPE_CHECKING:
+    import duckdb
+
     from polyhop.schemas.manifest import StageTiming
     from polyhop.warehouse.vectors.lance import LanceTable, LanceVectors
 
@@ -56,15 +58,15 @@ class PublishedIndex(ArrayFolder):
         self._passages: dict[int, tuple[Any, ...]] = {}
         self._origins: dict[int, PassageOrigin] = {}
         self._vector_tables: dict[str, LanceTable] = {}
+        self._idle_cursors: list[duckdb.DuckDBPyConnection] = []
         with ExitStack() as opened:  # what was opened is closed again if the rest cannot be
             held = opened.enter_context(hold_version(layout, name, version))
             self.version, self._folder = held.number, held.folder
             self.manifest = read_manifest(self._folder)
             super().__init__(self._folder.arrays, self.manifest.arrays)
             self.artefacts = frozenset(self.manifest.artefacts)
-            with translated(self._folder.tables):
-                self._connection = duckdb.connect(str(self._folder.tables), read_only=True)
-            opened.callback(self._connection.close)
+            self._connection = opened.enter_context(connect(self._folder.tables, read_only=True))
+            opened.callback(self._close_cursors)
             ids = self.columns(statement("read", "passage_ids"))
             self._closing = opened.pop_all()
         self.passage_ids: Sequence[str] = ids["passage_id"].tolist()
@@ -116,10 +118,7 @@ class PublishedIndex(ArrayFolder):
         record = self.manifest.tables.get("locations")
         if record is None or not record.rows or not passage_ids:
             return {}
-        with translated(self.tables_file):
-            found = self._connection.cursor().execute(statement("read", "locations_by_id"), {"ids": list(passage_ids)})
-            names = [column[0] for column in found.description]
-            rows = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        rows = self.documents(statement("read", "locations_by_id"), {"ids": list(passage_ids)})
         return {row.pop("passage_id"): Location(**{**row, "headings": tuple(row["headings"])}) for row in rows}
 
     def passages(self, numbers: Sequence[int]) -> list[tuple[str, str, str]]:
@@ -145,8 +144,8 @@ class PublishedIndex(ArrayFolder):
         """Numbers of the passages whose records a filter allows, ascending."""
         from polyhop.warehouse.tables.filters import allowed_passages
 
-        with translated(self._folder.tables):
-            return allowed_passages(self._connection.cursor(), where)
+        with self._cursor() as cursor:
+            return allowed_passages(cursor, where)
 
     def _read(self, numbers: Sequence[int]) -> dict[int, tuple[Any, ...]]:
         """Rows of `passages_by_id` by number; kept unless there are many, or the text is long."""
@@ -160,22 +159,29 @@ class PublishedIndex(ArrayFolder):
             found.update(read)
         return found
 
+    def _cursor(self) -> AbstractContextManager["duckdb.DuckDBPyConnection"]:
+        return lent_cursor(self._connection, self.tables_file, self._idle_cursors)
+
+    def _close_cursors(self) -> None:
+        while self._idle_cursors:
+            self._idle_cursors.pop().close()
+
     def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
         """Rows of a query on the version's tables."""
-        with translated(self.tables_file), slow_noted(_LOG, "duckdb", sql):
-            return self._connection.cursor().execute(sql, parameters).fetchall()
+        with self._cursor() as cursor, slow_noted(_LOG, "duckdb", sql):
+            return cursor.execute(sql, parameters).fetchall()
 
     def documents(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
         """The same as one dictionary per row."""
-        with translated(self.tables_file), slow_noted(_LOG, "duckdb", sql):
-            cursor = self._connection.cursor().execute(sql, parameters)
+        with self._cursor() as cursor, slow_noted(_LOG, "duckdb", sql):
+            cursor.execute(sql, parameters)
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def columns(self, sql: str, parameters: Mapping[str, object] | None = None) -> Mapping[str, NDArray[Any]]:
         """The same by column, each of shape (rows,)."""
-        with translated(self.tables_file), slow_noted(_LOG, "duckdb", sql):
-            return self._connection.cursor().execute(sql, parameters).fetchnumpy()
+        with self._cursor() as cursor, slow_noted(_LOG, "duckdb", sql):
+            return cursor.execute(sql, parameters).fetchnumpy()
 
     def cosine_scale(self, kind: str) -> float:
         """What weights in units of the local encoder's cosine are multiplied by, for vectors of a kind."""
@@ -218,6 +224,13 @@ def open_vector_store(index: IndexFolder) -> "LanceVectors":
     from polyhop.warehouse.vectors.lance import LanceVectors
 
     return LanceVectors(index.vectors)
+
+
+def refers_elsewhere(manifest: bytes) -> bool:
+    """Returns whether a manifest of LanceDB names data outside of its table's folder, or cannot be read."""
+    from polyhop.warehouse.vectors.lance import has_base_paths
+
+    return has_base_paths(manifest)
 
 
 def read_vectors(index: IndexFolder, folder: VersionFolder, kind: str) -> pa.Table:
@@ -264,7 +277,7 @@ def find_damage(index: IndexFolder, folder: VersionFolder, manifest: Manifest) -
     """
     vectors = open_vector_store(index)
     with ThreadPoolExecutor(1) as beside:
-        tables = beside.submit(_difference, folder.tables, manifest.tables_file)
+        tables = beside.submit(_tables_damage, folder.tables, manifest.tables_file)
         arrays = {name: _difference(folder.arrays / name, checksum) for name, checksum in manifest.arrays.items()}
         of_vectors = {kind: "; ".join(vectors.find_damage(record.table)) for kind, record in manifest.vectors.items()}
         return Damage(
@@ -283,3 +296,14 @@ def _difference(path: Path, checksum: str) -> str:
     except OSError as error:
         return f"file '{path.name}' cannot be read ({error.strerror})"
     return "" if is_whole else f"file '{path.name}' has another content than was published"
+
+
+def _tables_damage(path: Path, checksum: str) -> str:
+    """Returns what is wrong with a file of tables, in a sentence; "" if nothing is."""
+    if difference := _difference(path, checksum):
+        return difference
+    try:
+        foreign = foreign_objects(path)
+    except StoreError as error:
+        return f"file '{path.name}' cannot be read ({error})"
+    return f"file '{path.name}' holds the {', the '.join(foreign)}, which Polyhop did not create" if foreign else ""

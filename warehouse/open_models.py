@@ -20,7 +20,7 @@ from polyhop.schemas.ports import KeepingEncoder
 from polyhop.schemas.settings import ENTITIES, LOCAL, PASSAGES, EncoderChoice, ModelSettings, Settings, Space
 from polyhop.schemas.text import plural
 from polyhop.warehouse.cache.vectors import CachedEncoder, PathEncoder, VectorCache
-from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.models.encoder_kinds import EncoderNeeds, OpenedEncoder, open_model
 
 if TYPE_CHECKING:
@@ -262,11 +262,38 @@ def open_path_encoder(settings: Settings, record: VectorRecord | None) -> PathEn
 def choice_of(settings: Settings, record: EncoderRecord) -> EncoderChoice:
     """The encoder of a version; the settings say where it is, if they name the same one."""
     choice = EncoderChoice(**record.model_dump(include=set(EncoderChoice.model_fields)))
-    choices = (settings.encoder.choice, settings.encoder.choice_of(ENTITIES))
-    named = next((known for known in choices if known.name == record.name), None)
+    named = _named_choice(settings, record)
     if named is None:
         return choice
     return choice.model_copy(update={"api_base": named.api_base or settings.models.api_base or record.api_base})
+
+
+def _named_choice(settings: Settings, record: EncoderRecord) -> EncoderChoice | None:
+    choices = (settings.encoder.choice, settings.encoder.choice_of(ENTITIES))
+    return next((known for known in choices if known.name == record.name), None)
+
+
+def require_named_encoder(settings: Settings, index: IndexFolder, record: EncoderRecord) -> None:
+    """Refuses the encoder of an index that was pulled from a store unless the settings name it and its address.
+
+    Any encoder but the local one sends texts and keys to a server, or loads files that its name points to, and other
+    people may write to a store (SECURITY.md).
+
+    Raises:
+        ConfigurationError: If the settings do not name the encoder or not its address.
+    """
+    if record.name == LOCAL or not index.is_pulled.exists():
+        return
+    named = _named_choice(settings, record)
+    has_address = named is not None and (named.api_base or settings.models.api_base)
+    missing = [f"encoder.name={record.name}"] if named is None else []
+    missing += [f"encoder.api_base={record.api_base}"] if record.api_base and not has_address else []
+    if missing:
+        where = f"{record.name} at {record.api_base}" if record.api_base else record.name
+        raise ConfigurationError(
+            f"Index '{index.name}' was pulled from a store and names the encoder {where}, which your settings do not; "
+            f"if you trust it, set {' and '.join(missing)}."
+        )
 
 
 def record_of(settings: Settings, choice: EncoderChoice, max_tokens: int) -> EncoderRecord:

@@ -30,6 +30,7 @@ from polyhop.schemas.queue import (
     FinishedQuestion,
     to_json,
 )
+from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.remote import has_newer, pull_version
 from polyhop.warehouse.queue.queue import QuestionQueue
@@ -389,8 +390,8 @@ _LOOK_SECONDS = 15.0  # chosen: between two looks at a store; one costs a reques
 class Follower:
     """Pulls newer versions of a worker's indexes from a store; the worker goes on with those that it has meanwhile."""
 
-    def __init__(self, layout: Layout, url: str, keep: int) -> None:
-        self._layout, self._url, self._keep = layout, url, keep
+    def __init__(self, settings: Settings) -> None:
+        self._settings, self._layout = settings, Layout(settings.root)
         self._thread: threading.Thread | None = None
         self._next = 0.0
         self._failed: set[str] = set()
@@ -403,10 +404,13 @@ class Follower:
             self._thread.start()
 
     def _pull(self) -> None:
+        own = self._settings.index
         for name in self._layout.index_names():
             try:
-                if has_newer(self._layout, name, self._url):
-                    moved = pull_version(self._layout, name, self._url, keep=self._keep)
+                if has_newer(self._layout, name, own.remote):
+                    moved = pull_version(
+                        self._layout, name, own.remote, keep=self._settings.keep_versions, key_file=own.key_file
+                    )
                     _LOG.info("pulled a version", extra={"fields": {"index": name, "version": moved.version}})
                 self._failed.discard(name)
             except errors.StoreConflictError:

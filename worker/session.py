@@ -25,7 +25,7 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import require_version
 from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.warehouse.open import open_graph_store, open_published
-from polyhop.warehouse.open_models import open_path_encoder, open_version_encoder
+from polyhop.warehouse.open_models import open_path_encoder, open_version_encoder, require_named_encoder
 from polyhop.warehouse.vectors.kinds import space_of
 from polyhop.worker.answer import AnsweredQuestion, Answerer, ClosedBookAnswerer, passage_rows, triple_rows
 from polyhop.worker.questions.parts import ModelNaming, QuestionNaming, RuleNaming, entities_task
@@ -44,9 +44,12 @@ def open_services(published: PublishedIndex, settings: Settings, closing: ExitSt
         return next(iter([*own, *records.values()]), None)
 
     def encode(texts: Sequence[str], space: Space = PASSAGES, *, is_repeated: bool = False) -> NDArray[np.float32]:
+        record = vectors(space)
+        if record is not None:
+            require_named_encoder(settings, published.layout.index(published.name), record.encoder)
         if is_repeated:
-            return open_path_encoder(settings, vectors(space)).encode(texts)
-        return open_version_encoder(settings, vectors(space)).encode_questions(texts)
+            return open_path_encoder(settings, record).encode(texts)
+        return open_version_encoder(settings, record).encode_questions(texts)
 
     def open_read_model() -> ChatModel | None:
         if not settings.models.read:

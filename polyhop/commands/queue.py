@@ -362,7 +362,6 @@ def worker(
     from polyhop.flows.runner import model_run
     from polyhop.schemas.chat import JOBS, Role
     from polyhop.schemas.text import names_in
-    from polyhop.warehouse.files.layout import Layout
     from polyhop.warehouse.open import open_questions
     from polyhop.warehouse.open_models import open_batches
     from polyhop.worker.loop import BATCH, Follower, Worker, WorkerMetrics, WorkerOptions, serve_metrics
@@ -383,8 +382,7 @@ def worker(
     stop_serving = None if metrics_port is None else serve_metrics(metrics, metrics_port, metrics_address)
     with open_questions(settings) as queue, model_run(index=JOBS), searched_by_the_clock() as search_for_cycles:
         batches = open_batches(settings, Role.READ)
-        remote = settings.index.remote
-        follower = Follower(Layout(settings.root), remote, settings.keep_versions) if remote else None
+        follower = Follower(settings) if settings.index.remote else None
         running = Worker(queue, IndexPool(settings), duties, metrics, search_for_cycles, follower, batches)
         running.handle_signals()
         print_error(f"Worker {running.worker_id} answers {', '.join(duties.queues)}.")

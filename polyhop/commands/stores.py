@@ -162,9 +162,9 @@ def _move(settings: "Settings", index: str, move: str, url: str | None, *, json:
         raise typer.BadParameter("name a store, or set index.remote.", param_hint="URL")
     layout = Layout(settings.root)
     if move == "push":
-        moved = push_version(layout, index, address, again=True)
+        moved = push_version(layout, index, address, again=True, key_file=settings.index.key_file)
     else:
-        moved = pull_version(layout, index, address, keep=settings.keep_versions)
+        moved = pull_version(layout, index, address, keep=settings.keep_versions, key_file=settings.index.key_file)
     print_json(asdict(moved)) if json else print_line(f"{move.capitalize()}ed {moved}")
 
 

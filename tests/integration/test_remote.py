@@ -19,7 +19,7 @@ from moto.server import ThreadedMotoServer
 from small_indexes import indexed, wait_for, write_rows
 
 from polyhop.schemas.errors import DamagedStoreError, StoreConflictError, StoreError, StoreUnavailableError
-from polyhop.schemas.settings import Settings
+from polyhop.schemas.settings import IndexSettings, Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.remote import Pointer, Remote, pull_version, push_version
 from polyhop.warehouse.files.versions import current_version, read_manifest, require_version
@@ -275,7 +275,7 @@ def test_a_worker_follows_and_says_a_failed_look_once(store: Store, caplog: pyte
     store.push()
     store.pull()
     store.publish_more()
-    follower = Follower(store.reader, store.url, 3)
+    follower = Follower(Settings(root=store.reader.root, index=IndexSettings(remote=store.url)))
     store.relay.limit(upload=0)
     for _ in range(2):
         follower._next = 0.0

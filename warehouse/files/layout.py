@@ -21,6 +21,12 @@ def index_of(path: Path) -> str:
     return below[-1] if below else "NAME"
 
 
+def index_folder_of(path: Path) -> Path:
+    """Returns the folder of the index that a file belongs to; the file's own folder if it belongs to none."""
+    path = path.resolve()
+    return next((folder for folder in path.parents if folder.parent.name == _INDEXES), path.parent)
+
+
 def owner_of(path: Path) -> Path | None:
     """The root that a path is in the stores of (its indexes, caches, queue, evaluations, tunings); None: of none."""
     place = path.resolve()
@@ -72,6 +78,8 @@ class IndexFolder:
     staging = _Below("staging")
     """Where the next version is built; kept after a crash, so that the next run continues from there."""
     pulled = _Below("pulled")  # where a version is pulled to; kept after a crash, so that the next pull continues there
+    is_pulled = _Below("PULLED")
+    """There once a version came from a store: locations in manifests may be other people's, and are not read."""
     lease = _Below("WRITER")  # the file whose lock makes a process the only writer
     runs = _Below("runs.jsonl")  # the file with a line for every run; see versions.py
     inbox = _Below("inbox")  # folder of the records that were added by a call and wait; see warehouse/inbox.py

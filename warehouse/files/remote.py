@@ -7,6 +7,7 @@ nobody.
 """
 
 import hashlib
+import hmac
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -28,7 +29,15 @@ from polyhop.schemas.errors import (
 from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.text import plural
 from polyhop.warehouse.build import Freight
-from polyhop.warehouse.files.disk import file_checksum, link_or_copy, remove_paths, replacing, sync_folder, writing
+from polyhop.warehouse.files.disk import (
+    file_checksum,
+    link_or_copy,
+    remove_paths,
+    replacing,
+    sync_folder,
+    write_whole,
+    writing,
+)
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.files.versions import (
     current_version,
@@ -40,6 +49,7 @@ from polyhop.warehouse.files.versions import (
     remove_leftovers,
     writer_lease,
 )
+from polyhop.warehouse.tables.connection import foreign_objects
 
 _PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs", "file": "fsspec"}
 _CLIENT_OPTIONS: dict[str, dict[str, Any]] = {
@@ -68,18 +78,25 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """A store's current version, the sha256 of its list, and the store's tag of the pointer itself ("" if none)."""
+    """A store's current version, the sha256 of its list, and the store's tag of the pointer itself ("" if none).
+
+    The signature is the HMAC-SHA256 of index, version and list by a key that writers and readers share; "" without one.
+    A list names all files of its version by their sha256, so that the signature covers them all.
+    """
 
     version: int
     listing: str
     tag: str = ""
+    signature: str = ""
 
 
 class Remote:
-    """One index in a store."""
+    """One index in a store. With a key file (setting index.key_file) pointers are signed and checked."""
 
-    def __init__(self, url: str, index: str) -> None:
+    def __init__(self, url: str, index: str, key_file: str = "") -> None:
         remember_secrets([url])
+        self._index, self._key_file = index, key_file
+        self._key = _read_key(key_file) if key_file else b""
         self._scheme = url.partition("://")[0]
         if "://" not in url or self._scheme not in _PACKAGES:
             raise ConfigurationError(
@@ -136,18 +153,39 @@ class Remote:
                 return None
         try:
             document = json.loads(content)
-            version, listing = document["version"], document["files"]
+            version, listing, signature = document["version"], document["files"], document.get("signature", "")
             if not isinstance(version, int) or version < 1 or not _HASH.fullmatch(listing):
                 raise ValueError(listing)
-        except (ValueError, KeyError, TypeError) as error:
+            pointer = Pointer(version, listing, tag, str(signature))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             message = f"{self.name}/CURRENT is damaged; push the newest version under another name or address."
             raise StoreError(message) from error
-        return Pointer(version, listing, tag)
+        return pointer
+
+    def is_signed(self, pointer: Pointer) -> bool:
+        """Returns whether a pointer is signed with this reader's key; true without a key."""
+        signature = self._signature(pointer.version, pointer.listing)
+        return hmac.compare_digest(signature.encode(), pointer.signature.encode()) if self._key else True
+
+    def require_signed(self, pointer: Pointer) -> None:
+        """Raises a StoreError if a pointer is not signed with this reader's key."""
+        if not self.is_signed(pointer):
+            raise StoreError(
+                f"Version {pointer.version} of {self.name} is not signed with the key in {self._key_file} "
+                "(index.key_file); nothing was pulled. Push it again with that key, or find out who writes there."
+            )
+
+    def _signature(self, version: int, listing: str) -> str:
+        signed = f"{self._index}\n{version}\n{listing}".encode()
+        return hmac.new(self._key, signed, hashlib.sha256).hexdigest() if self._key else ""
 
     def point(self, version: int, listing: str, before: Pointer | None) -> None:
         """Moves the pointer, if it is still as it was before."""
         path = f"{self._root}/CURRENT"
-        content = (json.dumps({"version": version, "files": listing}) + "\n").encode()
+        document = {"version": version, "files": listing}
+        if signature := self._signature(version, listing):
+            document["signature"] = signature
+        content = (json.dumps(document) + "\n").encode()
         moved = f"Another push moved the pointer of {self.name} meanwhile; look at it and push again."
         if self._scheme != "s3":  # no condition that all of these know: compare, then write
             if self.pointer() != before:
@@ -213,6 +251,23 @@ class Remote:
         return read_listing(target)
 
 
+def _read_key(key_file: str) -> bytes:
+    """Reads the key that signs pointers, without surrounding whitespace."""
+    try:
+        key = Path(key_file).expanduser().read_bytes().strip()
+    except OSError as error:
+        raise ConfigurationError(f"index.key_file {key_file} cannot be read ({error.strerror}).") from error
+    if len(key) < _SHORTEST_KEY:
+        raise ConfigurationError(
+            f"index.key_file {key_file} holds {plural(len(key), 'byte')}; a key needs at least {_SHORTEST_KEY}: "
+            f"openssl rand -hex 32 > {key_file}"
+        )
+    return key
+
+
+_SHORTEST_KEY = 16  # bytes; RFC 2104 section 3 discourages keys shorter than the hash, and 128 bits cannot be guessed
+
+
 def read_listing(file: Path) -> Files:
     """The files of a list; a list with anything but them is refused."""
     try:
@@ -220,21 +275,22 @@ def read_listing(file: Path) -> Files:
         wrong = [path for path, (c, _) in files.items() if not _PATH.fullmatch(path) or not _HASH.fullmatch(c)]
         if wrong or "version/manifest.json" not in files:
             raise ValueError(wrong)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         message = f"{file} is not the list of a version's files; push the version again with this Polyhop."
         raise StoreError(message) from error
     return files
 
 
-def push_version(layout: Layout, name: str, url: str, *, again: bool = False) -> Moved:
+def push_version(layout: Layout, name: str, url: str, *, again: bool = False, key_file: str = "") -> Moved:
     """Pushes the current version of an index: only files that are missing travel, and the pointer moves last.
 
-    A version that the store names already is left at that, unless `again`: then files that it lost are sent.
+    A version that the store names already is left at that, unless `again`: then files that it lost are sent. With a
+    key file the pointer is signed, also that of a version that was pushed without a key.
 
     Raises:
         StoreError: If the store has a newer version, or another one of that number.
     """
-    index, remote = layout.index(name), Remote(url, name)
+    index, remote = layout.index(name), Remote(url, name, key_file)
     with hold_version(layout, name) as held, writer_lease(index.lease, name):
         before = remote.pointer()
         files = _files_of(index, held.folder, read_manifest(held.folder))
@@ -246,12 +302,13 @@ def push_version(layout: Layout, name: str, url: str, *, again: bool = False) ->
         content = (json.dumps({"version": held.number, "files": files}, indent=1, sort_keys=True) + "\n").encode()
         listing = hashlib.sha256(content).hexdigest()
         is_there = before is not None and before.version == held.number
+        is_current = is_there and before is not None and remote.is_signed(before)
         if before is not None and is_there and before.listing != listing:
             raise StoreError(
                 f"{remote.name} has another version {held.number} than index '{name}' here; nothing was pushed. "
                 "Push under another address, or pull into another root."
             )
-        if is_there and not again:
+        if is_current and not again:
             return Moved(held.number)
         sent = total = 0
         for path, (checksum, size) in files.items():
@@ -262,7 +319,7 @@ def push_version(layout: Layout, name: str, url: str, *, again: bool = False) ->
                 remote.put(local, checksum)
                 sent, total = sent + 1, total + size
         remote.put_bytes(content, listing)
-        if not is_there:
+        if not is_current:
             remote.point(held.number, listing, before)
     return Moved(held.number, sent, total)
 
@@ -289,16 +346,17 @@ def _files_of(index: IndexFolder, folder: VersionFolder, manifest: Manifest) -> 
         raise DamagedStoreError(error.filename, index.name, "it is missing") from error
 
 
-def pull_version(layout: Layout, name: str, url: str, *, keep: int) -> Moved:
+def pull_version(layout: Layout, name: str, url: str, *, keep: int, key_file: str = "") -> Moved:
     """Makes a store's current version the current one here; only files that are not here by checksum are fetched.
 
     Raises:
         StoreError: If the store has no version of the index, an older one or another one of the same number.
     """
-    index, remote = layout.index(name), Remote(url, name)
+    index, remote = layout.index(name), Remote(url, name, key_file)
     pointer = remote.pointer()
     if pointer is None:
         raise StoreError(f"{remote.name} has no version yet; push one with: polyhop versions push {url} --index {name}")
+    remote.require_signed(pointer)
     with writing(f"index '{name}'", index.path), writer_lease(index.lease, name):
         remove_leftovers(index)
         versions = published_versions(index)
@@ -318,6 +376,13 @@ def pull_version(layout: Layout, name: str, url: str, *, keep: int) -> Moved:
         manifest = read_manifest(VersionFolder(staged))
         if (manifest.index, manifest.version) != (name, pointer.version):
             raise StoreError(f"The manifest of {remote.name} is of another index or version; push the version again.")
+        if foreign := _foreign_parts(index, manifest, files):
+            remove_paths([index.pulled])
+            raise StoreError(
+                f"Version {pointer.version} of {remote.name} holds {', '.join(foreign)}, which Polyhop did not create; "
+                "nothing was pulled. Find out who writes to that store."
+            )
+        write_whole(index.is_pulled, b"")
         _place_vectors(index, [path for path in files if path.startswith("vectors/")])
         place_folder(index, staged, pointer.version)
         remove_paths([index.pulled])
@@ -349,6 +414,26 @@ def _fetch(index: IndexFolder, remote: Remote, files: Files) -> list[int]:
                 remote.get(checksum, target)
                 got.append(size)
     return got
+
+
+_TABLE_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def _foreign_parts(index: IndexFolder, manifest: Manifest, files: Files) -> list[str]:
+    """Lists what a pulled version holds besides Polyhop's own data, in words."""
+    from polyhop.warehouse.index_reader import refers_elsewhere
+
+    tables = {record.table for record in manifest.vectors.values()}
+    own = {"version/manifest.json", f"version/{VersionFolder(index.pulled).tables.name}"}
+    own |= {f"version/{VersionFolder(index.pulled).arrays.name}/{name}" for name in manifest.arrays}
+    vectors = {path for path in files if path.startswith("vectors/") and path.split("/")[1][:-6] in tables}
+    foreign = [f"the file {path}" for path in sorted(files.keys() - own - vectors)]
+    foreign += [f"a table of vectors named '{name}'" for name in sorted(tables) if not _TABLE_NAME.fullmatch(name)]
+    for path in vectors:
+        held = next(file for file in (index.pulled / path, index.path / path) if file.is_file())
+        if path.endswith(".manifest") and refers_elsewhere(held.read_bytes()):
+            foreign.append(f"vectors that lie outside of the version ({path})")
+    return foreign + [f"the {thing}" for thing in foreign_objects(index.pulled / "version" / "index.duckdb")]
 
 
 def _known_files(index: IndexFolder, number: int | None) -> dict[str, Path]:

@@ -326,7 +326,13 @@ def read_manifest(folder: VersionFolder) -> Manifest:
         if document.pop(CHECKSUM, None) != document_checksum(document):
             raise ValueError("its checksum is wrong")
         return Manifest.model_validate(document)
-    except (OSError, ValueError, AttributeError, TypeError) as error:  # a ValidationError is a ValueError
+    except (
+        OSError,
+        ValueError,
+        AttributeError,
+        TypeError,
+        RecursionError,
+    ) as error:  # a ValidationError is a ValueError
         raise ManifestMismatchError(
             f"{folder.manifest} is damaged, or is not a manifest that this version of Polyhop reads; build the index "
             f"again with: polyhop index SOURCE --index {index_of(folder.path)} (what was encoded or paid for is not "

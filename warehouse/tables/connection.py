@@ -5,8 +5,9 @@ opens its tables forty times; to attach and detach a file takes less than one.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,8 @@ from polyhop.schemas.errors import DamagedStoreError, StatementRejectedError, St
 from polyhop.schemas.manifest import TableRecord
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.disk import disk_sentence
-from polyhop.warehouse.files.layout import index_of
+from polyhop.warehouse.files.layout import index_folder_of, index_of
+from polyhop.warehouse.statements import statement, statements
 
 if TYPE_CHECKING:
     from polyhop.schemas.tables import Table, View
@@ -41,20 +43,14 @@ def connect(
         StoreError: If the disk is full or not writable, or a statement cannot do with so much memory.
         StatementRejectedError: If DuckDB refuses a statement inside the block.
     """
+    path = path.resolve()
     with translated(path):
-        idle = _idle.setdefault((os.getpid(), memory_mb, threads), [])
-        try:
-            instance = idle.pop()
-        except IndexError:
-            instance = duckdb.connect(":memory:", config={"threads": threads} if threads else {})
-            instance.execute(f"SET memory_limit = '{memory_mb}MB'")
-            show_no_progress(instance)
-        spill_folder, is_reusable = path.with_name(f"{path.name}.tmp"), False
+        instance = _take_instance(key := (os.getpid(), path, memory_mb, threads))
+        spill_folder, is_reusable = _spill_folder(path), False
         try:
             with instance.cursor() as connection:
                 # makes the file the default database, under the name that DuckDB itself would give it
                 name, mode = quoted(path.stem), " (READ_ONLY)" if read_only else ""
-                connection.execute(f"SET temp_directory = {literal(str(spill_folder))}")
                 connection.execute(f"ATTACH {literal(str(path))} AS {name}{mode}")
                 connection.execute(f"USE {name}")
                 yield connection
@@ -65,23 +61,73 @@ def connect(
             is_reusable = not spill_folder.exists()  # one that used a folder keeps to it
         finally:
             if is_reusable:
-                idle.append(instance)
+                _give_back(key, instance)
             else:
                 instance.close()
 
 
-_idle: dict[tuple[int, int, int], list[duckdb.DuckDBPyConnection]] = {}
-"""Instances that nobody uses, by process, because their threads do not survive a fork, by memory limit, since setting
-one takes 8 ms of processor time (DuckDB gives back the memory that it would use again), and by threads.
+CLOSED: Mapping[str, str | bool | int | float | list[str]] = {
+    "allow_community_extensions": False,
+    "allow_persistent_secrets": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "enable_external_access": False,
+    "python_enable_replacements": False,  # otherwise FROM finds variables of the Python program
+}
+"""Configuration of DuckDB that keeps a file's own SQL (views, macros) from files, extensions, the network and Python.
+
+A published file may come from a store that others write (SECURITY.md)."""
+
+_Key = tuple[int, Path, int, int]
+_MOST_IDLE_FILES = 4  # chosen: a run works on its staging file, the version before and the version that it publishes
+
+_idle: dict[_Key, list[duckdb.DuckDBPyConnection]] = {}
+"""Unused instances by process (their threads do not survive a fork), file, memory limit and threads, the file that was
+used last at the end. An instance reads the folder of its file's index alone, and its configuration is locked.
 """
 
 
+def _take_instance(key: _Key) -> duckdb.DuckDBPyConnection:
+    """Returns an unused instance for a file, or a new one that may access the folder of the file's index only."""
+    try:
+        return _idle.get(key, []).pop()
+    except IndexError:
+        pass
+    _, path, memory_mb, threads = key
+    limits = {"memory_limit": f"{memory_mb}MB", "temp_directory": str(_spill_folder(path))}
+    own = {**CLOSED, **limits, "enable_external_access": True, **({"threads": threads} if threads else {})}
+    instance = duckdb.connect(":memory:", config=own)
+    show_no_progress(instance)
+    instance.execute("SET allowed_directories = $folders", {"folders": [str(index_folder_of(path))]})
+    instance.execute("SET enable_external_access = false")  # directories can be allowed only before
+    instance.execute("SET lock_configuration = true")
+    return instance
+
+
+def _give_back(key: _Key, instance: duckdb.DuckDBPyConnection) -> None:
+    """Keeps an instance for the next use of its file, and closes those of files that were not used for longest."""
+    instances = _idle.pop(key, [])
+    instances.append(instance)
+    _idle[key] = instances
+    for old in list(_idle)[:-_MOST_IDLE_FILES]:
+        _close_all(_idle.pop(old, []))
+
+
+def _close_all(instances: list[duckdb.DuckDBPyConnection]) -> None:
+    with suppress(IndexError):  # another thread may take the last one
+        while True:
+            instances.pop().close()
+
+
+def _spill_folder(path: Path) -> Path:
+    return path.with_name(f"{path.name}.tmp")
+
+
 def close_idle() -> None:
-    """Closes the instances that nobody uses, each of which keeps what memory its statements took."""
-    for (process, *_), idle in list(_idle.items()):
-        with suppress(IndexError):  # another thread may take the last one
-            while process == os.getpid():
-                idle.pop().close()
+    """Closes the unused instances, each of which keeps the memory that its statements took."""
+    for key in list(_idle):
+        if key[0] == os.getpid():
+            _close_all(_idle.pop(key, []))
 
 
 _ATTACHED = "SELECT database_name FROM duckdb_databases() WHERE NOT internal AND database_name <> 'memory'"
@@ -92,6 +138,21 @@ def show_no_progress(connection: duckdb.DuckDBPyConnection) -> None:
     # In a notebook without ipywidgets DuckDB has no progress bar and rejects the setting.
     with suppress(duckdb.InvalidInputException):
         connection.execute("SET enable_progress_bar = false")
+
+
+@contextmanager
+def lent_cursor(
+    connection: duckdb.DuckDBPyConnection, path: Path, idle: list[duckdb.DuckDBPyConnection]
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Lends a cursor for the block, from `idle` or a new one: a cursor inherits no USE, which takes .3 ms."""
+    with translated(path):
+        try:
+            cursor = idle.pop()
+        except IndexError:
+            cursor = connection.cursor()
+            cursor.execute(f"USE {quoted(path.stem)}")
+        yield cursor
+        idle.append(cursor)
 
 
 @contextmanager
@@ -186,6 +247,35 @@ SELECT n.place AS place_now, b.place AS place_before
 FROM hashes_now AS n FULL JOIN hashes_before AS b USING (content)
 WHERE n.place IS NULL OR b.place IS NULL
 """
+
+
+def foreign_objects(path: Path) -> list[str]:
+    """Lists the views, macros, types and sequences of a published file that Polyhop did not create, like "view 'x'".
+
+    A view counts as Polyhop's if it has the name and the SQL of one in sql/views.sql.
+    """
+    own = _own_views()
+    with connect(path, read_only=True) as connection:
+        found = connection.execute(statement("objects", "objects_besides_tables")).fetchall()
+    return [
+        f"{kind} '{name}'"
+        for kind, schema, name, sql in found
+        if (kind, schema, own.get(name)) != ("view", "main", sql)
+    ]
+
+
+@cache
+def _own_views() -> Mapping[str, str]:
+    """SQL of Polyhop's views by name, as DuckDB writes it."""
+    from polyhop.schemas.tables import TABLES
+
+    with duckdb.connect(":memory:", config=dict(CLOSED)) as connection:
+        for table in TABLES:
+            connection.execute(create_statement(table))
+        for name in statements("views"):
+            connection.execute(statement("views", name))
+        found = connection.execute(statement("objects", "objects_besides_tables")).fetchall()
+    return {name: sql for _, _, name, sql in found}
 
 
 def table_record(connection: duckdb.DuckDBPyConnection, table: str) -> TableRecord:

@@ -25,6 +25,7 @@ from polyhop.warehouse.files.versions import hold_version, read_manifest, read_r
 from polyhop.warehouse.index_reader import read_vectors
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import (
+    CLOSED,
     comment_statements,
     literal,
     quoted,
@@ -34,11 +35,8 @@ from polyhop.warehouse.tables.connection import (
 )
 
 _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
-    "allow_community_extensions": False,
-    "allow_persistent_secrets": False,
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "python_enable_replacements": False,  # else FROM reads the variables of the Python program
+    **CLOSED,
+    "enable_external_access": True,  # until the database is attached
     "temp_directory": "",  # no spilling to disk; the limit of memory is DuckDB's own, 80 % of the machine's
 }
 _EXPLAIN = re.compile(
@@ -71,6 +69,9 @@ def sandbox(
     with duckdb.connect(":memory:", config=_CONFIGURATION) as connection:
         with translated(path):
             connection.execute(f"ATTACH {literal(str(path))} AS {database} (READ_ONLY)")
+        # Folders must be named before the access ends, and it ends before anything of the file is read.
+        connection.execute("SET allowed_directories = $folders", {"folders": allowed})
+        connection.execute("SET enable_external_access = false")
         connection.execute(f"USE {database}")
         # Gives the table of mentions its column passage_id in versions published before it had one.
         columns = {row[0] for row in connection.execute(statement("read", "mentions_columns")).fetchall()}
@@ -83,9 +84,6 @@ def sandbox(
             connection.register(described.name, rows)
             for comment in comment_statements(View(described.name, described.comment, described.columns), "temp.main."):
                 connection.execute(comment)
-        # Folders must be named before the access ends, and the lock comes last: it locks these settings, too.
-        connection.execute("SET allowed_directories = $folders", {"folders": allowed})
-        connection.execute("SET enable_external_access = false")
         if not allowed:
             connection.execute("SET disabled_filesystems = 'LocalFileSystem'")
         connection.execute("SET lock_configuration = true")

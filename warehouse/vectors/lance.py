@@ -397,6 +397,46 @@ def import_lancedb() -> ModuleType:
     return lancedb
 
 
+_BASE_PATHS = 18  # the field's number in Lance's message Manifest
+
+
+def has_base_paths(content: bytes) -> bool:
+    """Returns whether a Lance manifest names data outside of its table's folder, or cannot be read.
+
+    The file ends with the manifest's offset (8 bytes), the format's version (4) and "LANC"; at the offset stand the
+    length (4 bytes) and the message in protobuf. Shallow clones have base paths; LanceDB's Python package has no
+    function that lists them. Source: LanceDB, Lance table format, table.proto (2025).
+    """
+    if len(content) < 20 or content[-4:] != b"LANC":
+        return True
+    start = int.from_bytes(content[-16:-8], "little")
+    message = content[start + 4 : start + 4 + int.from_bytes(content[start : start + 4], "little")]
+    offset = 0
+    try:
+        while offset < len(message):
+            tag, offset = _varint(message, offset)
+            field, wire_type = divmod(tag, 8)
+            if field == _BASE_PATHS or wire_type not in (0, 1, 2, 5):
+                return True
+            if wire_type in (0, 2):
+                value, offset = _varint(message, offset)
+                offset += value if wire_type == 2 else 0
+            else:
+                offset += 8 if wire_type == 1 else 4
+    except IndexError:
+        return True
+    return offset != len(message) or not message
+
+
+def _varint(message: bytes, offset: int) -> tuple[int, int]:
+    """Returns the protobuf varint at an offset, and the offset after it."""
+    value = shift = 0
+    while message[offset] & 0x80 and shift < 63:  # a varint has at most ten bytes
+        value |= (message[offset] & 0x7F) << shift
+        offset, shift = offset + 1, shift + 7
+    return value | message[offset] << shift, offset + 1
+
+
 _CLIENT = "lance_namespace_urllib3_client"
 
 

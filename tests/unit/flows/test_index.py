@@ -225,14 +225,17 @@ def test_runs_that_publish_find_nothing_fail_or_are_stopped_are_all_rows(first: 
         ({"resolution.identity": "context"}, {"resolution.identity": "name"}, {"resolution.identity": "name"}),
     ],
 )
-def test_what_made_an_index_stays_with_it_until_somebody_says_otherwise(before: Any, named: Any, kept: Any) -> None:
+def test_what_made_an_index_stays_with_it_until_somebody_says_otherwise(
+    before: Any, named: Any, kept: Any, tmp_path: Path
+) -> None:
     """What a setting or an option names, else what made the version before, else the default."""
     sections = {name.partition(".")[0] for name in before or {}}
     made = parse_settings({"test": before or {}}).model_dump(mode="json", include=sections)
     manifest = None if before is None else empty_manifest("one", settings=made)
-    settings = with_kept(parse_settings({"test": named}), manifest)
+    index = Layout(tmp_path).index("one")
+    settings = with_kept(parse_settings({"test": named}), manifest, index)
     assert {name: attrgetter(name)(settings) for name in kept} == kept
-    assert with_kept(settings, manifest) == settings
+    assert with_kept(settings, manifest, index) == settings
 
 
 def test_a_stage_whose_part_files_the_next_one_reads_runs_again(tmp_path: Path) -> None:

@@ -180,8 +180,9 @@ def version(folder: Path, entities: Sequence[str], home: str, passage: str, alia
 
 
 def test_versions_are_compared_in_both_directions(tmp_path: Path) -> None:
-    few = version(tmp_path / "few", ["curie", "paris"], "paris", "p", aliases=["mme curie", "curie"])
-    many = version(tmp_path / "many", ["curie", "mme curie", "oslo"], "oslo", "q", aliases=[])
+    versions = tmp_path / "indexes" / "curies" / "versions"
+    few = version(versions / "few", ["curie", "paris"], "paris", "p", aliases=["mme curie", "curie"])
+    many = version(versions / "many", ["curie", "mme curie", "oslo"], "oslo", "q", aliases=[])
     back = compare_versions(many, few, 10)["entities"]
     assert back.counts == {"added": 1, "removed": 1, "merged": 1, "split": 0}
     assert back.first == [
@@ -426,7 +427,7 @@ with connect(Path("other.duckdb"), read_only=False) as connection:
 @pytest.mark.rare
 def test_what_exceeds_its_memory_is_on_disk_for_its_block_under_a_hard_limit(tmp_path: Path) -> None:
     for memory_mb, said in (
-        ("100", "('other.duckdb.tmp', '953.6 MiB')"),
+        ("100", "other.duckdb.tmp', '953.6 MiB')"),
         ("1000", "more memory than memory_mb allows"),
     ):
         command = [sys.executable, "-c", LIMITED, memory_mb]
