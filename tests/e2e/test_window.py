@@ -13,10 +13,11 @@ from typing import Any
 from urllib.parse import quote
 
 import axe_playwright_python
+import command_processes
 import httpx
 import pytest
 from browser_process import Browser
-from command_processes import Commands
+from command_processes import Commands, Prepare
 from hypothesis import HealthCheck
 from hypothesis import settings as example_settings
 from small_indexes import Call, indexed, record, write_rows
@@ -215,6 +216,58 @@ def test_a_stopped_server_finishes_what_runs(serve: Call, towns: Any) -> None:
     reply = asyncio.run(stop_while_it_answers())
     assert (reply.status_code, window.process.wait(30)) == (200, 0)
     assert reply.json()["rows"][0]["n"] > 0
+
+
+@pytest.mark.parametrize("files", [None, 256])  # that the server may open
+def test_silent_connections_keep_nobody_out_and_are_closed(serve: Call, demo_root: Path, files: int | None) -> None:
+    prepare = Prepare(Path(command_processes.__file__), "limit_files", {"files": files}) if files else None
+    window = serve(demo_root, prepare=prepare, POLYHOP_UI_TOKEN=TOKEN)
+    address = ("127.0.0.1", int(window.url.rpartition(":")[2]))
+    with contextlib.ExitStack() as held:
+        silent = [held.enter_context(socket.create_connection(address)) for _ in range(2_000)]
+        silent[-1].sendall(b"GET / HTTP/1.1\r\nHost:")  # half a header
+        for _ in range(5):
+            reply = httpx.get(f"{window.url}/api/v1/indexes", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=5)
+            assert reply.status_code == 200
+        silent[-1].settimeout(15)
+        assert silent[-1].recv(1) == b""
+    assert "Error" not in window.output.read_text()
+
+
+def test_requests_beyond_the_limit_are_refused_and_the_next_is_answered(
+    demo_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "MAX_REQUESTS", 2)
+    app, gate = make_app(Settings(root=demo_root)), asyncio.Event()
+
+    async def held() -> Any:
+        yield b"{"
+        await gate.wait()
+        yield b"}"
+
+    async def ask() -> list[int]:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1/api/v1") as client:
+            waiting = [asyncio.create_task(client.post("/indexes/demo/ask", content=held())) for _ in range(2)]
+            await asyncio.sleep(0.1)
+            refused = await client.get("/indexes")
+            gate.set()
+            await asyncio.gather(*waiting)
+            return [refused.status_code, (await client.get("/indexes")).status_code]
+
+    assert asyncio.run(ask()) == [503, 200]
+
+
+def test_a_client_that_leaves_amid_its_body_leaves_no_line_in_the_log(serve: Call, demo_root: Path) -> None:
+    window = serve(demo_root, "--allow-changes")
+    address = ("127.0.0.1", int(window.url.rpartition(":")[2]))
+    for path in ("api/v1/indexes/demo/ask", "api/v1/jobs?index=demo", "v1/chat/completions", "login"):
+        with socket.create_connection(address) as client:
+            head = f"POST /{path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            client.sendall(f"{head}Content-Length: 99\r\n\r\n{{".encode())
+            time.sleep(0.1)
+    assert httpx.get(f"{window.url}/api/v1/indexes").status_code == 200
+    assert len(window.output.read_text().splitlines()) == 1
 
 
 @pytest.mark.rare
