@@ -108,15 +108,18 @@ class Gate:
         if not is_link and (site in {"cross-site", "same-site"} or from_elsewhere):
             raise RefusedError(403, "Another site sent this request; Polyhop answers its own pages and programs only.")
         if self._token and not path.startswith(_OPEN_PATHS) and not self._is_known(headers):
-            raise RefusedError(401, "A token is needed: send it as 'Authorization: Bearer TOKEN', or log in.")
+            raise RefusedError(
+                401, "A token is needed: send it in the header Authorization, after the word Bearer, or log in."
+            )
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
             raise RefusedError(413, f"The request is {length} bytes long; the limit is {MAX_BODY_BYTES:,}.")
 
     def _is_known(self, headers: Headers) -> bool:
-        given = headers.get("authorization", "").removeprefix("Bearer ").encode()
+        scheme, _, credentials = headers.get("authorization", "").partition(" ")
+        given = credentials.strip() if scheme.lower() == "bearer" else ""
         cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE, "").encode()
-        by_token = hmac.compare_digest(given, self._token.encode())
+        by_token = hmac.compare_digest(given.encode(), self._token.encode())
         return hmac.compare_digest(cookie, session_of(self._token).encode()) or by_token
 
 
@@ -247,7 +250,7 @@ def _refusal(scope: Scope, refused: RefusedError) -> Response:
     if refused.status == 401 and "text/html" in Headers(scope=scope).get("accept", ""):
         return Response(status_code=303, headers={"location": LOGIN})
     again = {"www-authenticate": "Bearer"} if refused.status == 401 else None
-    return problem(refused.status, str(refused), type(refused).__name__, again)
+    return problem(scope["path"], refused.status, str(refused), type(refused).__name__, again)
 
 
 def csrf_token() -> str:

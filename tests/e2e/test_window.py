@@ -77,6 +77,52 @@ def test_an_error_is_a_problem_document(window: str, path: str, body: dict[str, 
     assert (problem["status"], problem["error"], len(problem["detail"]) > 20) == (status, error, True)
 
 
+@pytest.mark.parametrize("kind", ["", "text/plain", "application/x-www-form-urlencoded"])
+def test_a_body_of_json_is_read_whatever_its_content_type(window: str, kind: str) -> None:
+    body = b'{"query": "SELECT 1 AS x"}'
+    reply = httpx.post(
+        f"{window}/api/v1/indexes/demo/sql", content=body, headers={"content-type": kind} if kind else {}
+    )
+    assert reply.json()["rows"] == [{"x": 1}]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "sentence"),
+    [
+        ("indexes/demo/ask", b"", "The request has no body; send a JSON object."),
+        ("indexes/demo/ask", b"not json", "The body is invalid JSON at character 1."),
+        ("indexes/demo/ask", b"\xff\xfe\xfd", "The body is not JSON: it holds bytes that are not UTF-8."),
+        ("indexes/demo/ask", b"[" * 100_000, "The body is JSON that is nested too deeply, or has too long a number."),
+        ("indexes/demo/ask", b"[1]", "The body is JSON, but no object; send one such as"),
+        ("indexes/demo/ask", b"{}", "question is missing."),
+        ("indexes/demo/ask", b'{"question": 7}', "question must be text, not 7."),
+        ("indexes/demo/ask", b'{"question": "\\ud800"}', "question must be text without halves of surrogate pairs"),
+        ("indexes/demo/ask", b'{"question": "x", "limti": 3}', "Unknown field 'limti'; did you mean 'limit'? Known:"),
+        ("indexes/demo/ask", b'{"question": "x", "limit": 1001}', "limit must be at most 1000, not 1001."),
+        (
+            "indexes/demo/ask",
+            b'{"question": "x", "parameters": {"k1": null}}',
+            "parameters.k1 must be text or a number or true or false, not None.",
+        ),
+        ("indexes/demo/documents?file=..", b"", "file must be the name of a file with its ending"),
+        ("jobs?index=demo&format=xml", b"", "format must be 'jsonl', 'json', 'csv', 'txt' or 'parquet', not 'xml'."),
+        ("jobs/0/cancel", b"", "job must be at least 1, not '0'."),
+        ("jobs/x/cancel", b"", "job must be a whole number, not 'x'."),
+        ("nothing", b"", "There is nothing at /api/v1/nothing."),
+        ("indexes", b"", "POST is not allowed at /api/v1/indexes."),
+    ],
+)
+def test_each_mistake_of_a_request_has_a_sentence_of_ours(window: str, path: str, body: bytes, sentence: str) -> None:
+    reply = httpx.post(f"{window}/api/v1/{path}", content=body)
+    assert (reply.status_code >= 400, reply.json()["detail"][: len(sentence)]) == (True, sentence)
+
+
+@pytest.mark.parametrize(("accept", "kind"), [("*/*", "application/problem+json"), ("text/html", "text/html")])
+def test_an_error_beside_the_api_is_a_page_for_browsers_only(window: str, accept: str, kind: str) -> None:
+    reply = httpx.post(f"{window}/chat/completions", json={}, headers={"Accept": accept})
+    assert reply.headers["content-type"].partition(";")[0] == kind
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -92,6 +138,31 @@ def test_other_sites_reach_nothing_and_send_no_form(window: str, headers: dict[s
     assert httpx.get(f"{window}/api/v1/indexes", headers=headers).status_code == status
     if "Sec-Fetch-Mode" in headers:
         assert httpx.post(f"{window}/login", headers=headers, data={"token": "x"}).status_code == 403
+
+
+@pytest.fixture(scope="module")
+def locked(serve: Call, demo_root: Path) -> str:
+    """The address of a server that asks for TOKEN."""
+    return str(serve(demo_root, POLYHOP_UI_TOKEN=TOKEN).url)
+
+
+@pytest.mark.parametrize(
+    ("authorization", "status"),
+    [
+        (f"Bearer {TOKEN}", 200),
+        (f"bearer {TOKEN}", 200),
+        (f"BEARER  {TOKEN}", 200),
+        (TOKEN, 401),
+        (f"Basic {TOKEN}", 401),
+    ],
+)
+def test_the_token_is_known_by_its_scheme(locked: str, authorization: str, status: int) -> None:
+    reply = httpx.get(f"{locked}/api/v1/indexes", headers={"Authorization": authorization})
+    assert reply.status_code == status
+
+
+def test_the_message_that_asks_for_the_token_is_whole(locked: str) -> None:
+    assert "***" not in httpx.get(f"{locked}/api/v1/indexes").json()["detail"]
 
 
 def test_who_does_not_know_the_token_sees_nothing(serve: Call, demo_root: Path) -> None:
