@@ -19,7 +19,7 @@ from polyhop.schemas.settings import ENTITIES, LOCAL, PASSAGES, Settings, Space
 from polyhop.schemas.text import plural
 from polyhop.schemas.version import VERSION
 from polyhop.warehouse.cache.database import find_damaged_caches
-from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.files.disk import make_folder, writing
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_lease, read_manifest
 from polyhop.warehouse.models.onnx_session import faster_precision
@@ -229,7 +229,7 @@ def _python(_: Settings) -> str:
 
 def _root(settings: Settings) -> str:
     with writing("a test file", settings.root):
-        settings.root.mkdir(parents=True, exist_ok=True)
+        make_folder(settings.root, is_root=True)
         with tempfile.NamedTemporaryFile(dir=settings.root):
             return f"{settings.root.resolve()} is writable"
 

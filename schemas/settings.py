@@ -4,7 +4,7 @@ Every field says its unit and default.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_args
 
@@ -27,21 +27,34 @@ if TYPE_CHECKING:
     from polyhop.schemas.records import SourceKind
 
 
-_THEIRS_AND_OURS = (
-    ("Input should be ", "must be "),
-    ("Input should have ", "must have "),
-    ("a valid integer", "a whole number"),
-    ("a valid boolean", "true or false"),
-    ("a valid dictionary", "a table of names and values"),
-    ("a valid string", "text"),
-    ("a valid tuple", "a list"),
-    ("a valid ", "a "),
-    ("greater than or equal to", "at least"),
-    ("less than or equal to", "at most"),
-    ("greater than", "above"),
-    ("less than", "below"),
-)
-"""How pydantic says what a value should be, and how we do; in this order, for some are parts of others."""
+_RULES: Mapping[str, str] = {
+    **dict.fromkeys(["missing", "missing_argument", "missing_keyword_only_argument"], "is missing"),
+    **dict.fromkeys(["extra_forbidden", "unexpected_keyword_argument"], "is unknown"),
+    **dict.fromkeys(["string_type", "string_sub_type"], "must be text"),
+    "string_unicode": "must be text without halves of surrogate pairs",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length:,} characters",
+    **dict.fromkeys(["int_type", "int_parsing", "int_from_float"], "must be a whole number"),
+    "int_parsing_size": "must be a number of fewer digits",
+    **dict.fromkeys(["float_type", "float_parsing"], "must be a number"),
+    "finite_number": "must be a finite number",
+    **dict.fromkeys(["bool_type", "bool_parsing"], "must be true or false"),
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be below {lt}",
+    "less_than_equal": "must be at most {le}",
+    **dict.fromkeys(["literal_error", "enum"], "must be {expected}"),
+    **dict.fromkeys(["list_type", "tuple_type", "set_type", "iterable_type"], "must be a list"),
+    "too_short": "must have at least {min_length} items",
+    "too_long": "must have at most {max_length:,} items",
+    **dict.fromkeys(
+        ["dict_type", "mapping_type", "model_type", "model_attributes_type"], "must be a table of names and values"
+    ),
+    "none_required": "must be empty",
+    "path_type": "must be a path",
+}
+"""The rule of each type of fault that pydantic finds; braces hold the fault's context."""
+_UNION_MEMBER = re.compile(r"(str|int|float|bool|(list|dict)\[.*\])$")  # in the location of a fault
 _LONGEST_VALUE = 60  # Characters of a wrong value that are shown; chosen: enough to find it.
 
 
@@ -54,15 +67,44 @@ class Section(BaseModel):
 SectionT = TypeVar("SectionT", bound=Section)
 
 
-def broken_rule(error: ValidationError) -> str:
+def broken_rule(faults: ValidationError | Sequence[Mapping[str, Any]]) -> str:
     """The first rule that a value breaks: must be a whole number, not 'abc'."""
-    first = error.errors()[0]
-    rule = first["msg"].removeprefix("Value error, ").partition(", unable to ")[0].partition(", got ")[0]
-    for theirs, ours in _THEIRS_AND_OURS:
-        rule = rule.replace(theirs, ours)
+    return broken_value(faults)[1]
+
+
+def broken_value(faults: ValidationError | Sequence[Mapping[str, Any]]) -> tuple[tuple[int | str, ...], str]:
+    """The location of the first value that breaks a rule, and the rule: must be a whole number, not 'abc'."""
+    listed: Sequence[Mapping[str, Any]] = faults.errors() if isinstance(faults, ValidationError) else faults
+    first, location = listed[0], tuple(listed[0]["loc"])
+    rule = _rule_of(first)
+    if location and _UNION_MEMBER.match(str(location[-1])):
+        location = location[:-1]  # of a value that may be of several types: a fault for each
+        members = [fault for fault in listed if tuple(fault["loc"][:-1]) == location]
+        rule = " or ".join(dict.fromkeys([rule, *(_rule_of(fault).removeprefix("must be ") for fault in members[1:])]))
+    if first["type"] in {"missing", "missing_argument", "extra_forbidden", "unexpected_keyword_argument"}:
+        return location, rule
     value = repr(first.get("input"))
     shown = value if len(value) <= _LONGEST_VALUE else f"{value[:_LONGEST_VALUE]}…"
-    return f"{rule}, not {shown}" if rule.startswith("must ") else f"is {shown}: {rule[:1].lower()}{rule[1:]}"
+    return location, f"{rule}, not {shown}" if rule.startswith("must ") else f"is {shown}: {rule[:1].lower()}{rule[1:]}"
+
+
+def _rule_of(fault: Mapping[str, Any]) -> str:
+    if fault["type"] == "value_error":  # of a validator of ours
+        return str(fault["msg"]).removeprefix("Value error, ")
+    return _RULES.get(fault["type"], "must be of another form").format_map(fault.get("ctx") or {})
+
+
+def one_of(*names: str) -> AfterValidator:
+    """A check that a text is one of these names; `import:FILE` stands for every text that begins with `import:`."""
+
+    def check(text: str) -> str:
+        kind, colon, rest = text.partition(":")
+        forms = {name.partition(":")[0] for name in names if ":" in name}
+        if text not in names and not (colon and rest and kind in forms):
+            raise ValueError(f"must be one of {', '.join(names)}")
+        return text
+
+    return AfterValidator(check)
 
 
 DEFAULT_STRATEGY = "bridge"
@@ -453,15 +495,13 @@ class GraphSettings(Section):
 class ExtractionSettings(Section):
     """How names, relations and propositions are found."""
 
-    ner: str = Field(
+    ner: Annotated[str, one_of("rules", "regex", "spacy", "spacy:NAME")] = Field(
         "rules",
-        pattern=r"^(rules|regex|spacy|spacy:.+)$",
         description="Names by Polyhop's rules (default), SPRIG's regular expression (regex), or an installed spaCy "
         "model (spacy:NAME; spacy: en_core_web_sm).",
     )
-    extractor: str = Field(
+    extractor: Annotated[str, one_of("rules", "model", "import:FILE")] = Field(
         "rules",
-        pattern=r"^(rules|model|import:.+)$",
         description="Who finds names, relations and propositions: rules, model, or import:FILE.",
     )
     entity_types: str = Field(

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from polyhop.schemas.errors import DamagedStoreError
 from polyhop.schemas.records import SourceRecord
 from polyhop.warehouse.build import RECORDS, KeptSource, read_kept
-from polyhop.warehouse.files.disk import locked_file, remove_paths, replacing, sync_folder, writing
+from polyhop.warehouse.files.disk import locked_file, make_folder, remove_paths, replacing, sync_folder, writing
 from polyhop.warehouse.files.layout import IndexFolder
 
 INBOX = "inbox"
@@ -26,7 +26,7 @@ def keep_records(folder: IndexFolder, rows: Sequence[Mapping[str, object]]) -> N
     """Keeps the records of one call, rows with the columns of RECORDS: once it returns, no kill loses them."""
     place = folder.inbox
     with writing(f"the inbox of index '{folder.name}'", place):
-        place.mkdir(parents=True, exist_ok=True)
+        make_folder(place)
         with locked_file(place / ".adding"):
             remove_paths([*place.glob(".*.tmp")])  # of calls that were killed: all others wait for the lock
             # ascending whatever a clock does, and no number is used twice: a run removes files by the names it read
@@ -48,7 +48,7 @@ def taken_files(folder: IndexFolder) -> Iterator[list[Path]]:
     A call that comes during the block leaves its file to the next run, even if this one has read it: again is the same.
     """
     with writing(f"the inbox of index '{folder.name}'", folder.inbox):
-        folder.inbox.mkdir(parents=True, exist_ok=True)
+        make_folder(folder.inbox)
     with locked_file(folder.inbox / ".running"):
         files = waiting_files(folder)
         yield files

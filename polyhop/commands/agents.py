@@ -23,7 +23,7 @@ def mcp(
 ) -> None:
     """Give agents tools that ask and read the indexes (Model Context Protocol), by standard input and output."""
     import_extra("polyhop mcp needs", "mcp", "mcp")
-    from polyhop.server.agents import make_tools
+    from polyhop.server.agents import make_tools, read_bodies, serve_lines
     from polyhop.server.service import Service
 
     settings = options.settings_of(root, set_)
@@ -36,7 +36,7 @@ def mcp(
     try:
         server = make_tools(service)
         if not http:
-            asyncio.run(server.run_stdio_async())
+            asyncio.run(serve_lines(server))
             return
         from mcp.server.transport_security import TransportSecuritySettings
 
@@ -45,7 +45,7 @@ def mcp(
         unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the gate checks the host
         app = server.streamable_http_app(stateless_http=True, transport_security=unguarded)
         with listening_socket(host, port) as listening:
-            gate = Gate(app, hosts=own_hosts(host), token=token)
+            gate = Gate(read_bodies(app), hosts=own_hosts(host), token=token)
             run_app(gate, listening, f"Tools for agents at {address(host, port)}/mcp")
     finally:
         service.close()

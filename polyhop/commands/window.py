@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 TOKEN_VARIABLE = "POLYHOP_UI_TOKEN"  # noqa: S105 - the name of a variable
 MIN_TOKEN_CHARACTERS = 16  # chosen: 64 bits of a random token in hexadecimal digits
-CONCURRENT_REQUESTS = 512  # more are answered 503 at once; chosen: above 200 callers with their pages' own requests
+ACCEPTED_AT_ONCE = 16  # connections between two looks at what they sent; chosen: few beside those that may be open
+BACKLOG = 2_048  # connections that the system holds until they are accepted
 DRAIN_SECONDS = 30  # for what runs to finish after SIGTERM; chosen: below the 90 s of systemd
 
 
@@ -87,14 +88,24 @@ def run_app(app: "ASGIApp", listening: socket.socket, said: str) -> None:
     """Serves an application until SIGTERM or Ctrl-C, and finishes what runs."""
     import uvicorn
 
+    from polyhop.server.guard import ServerProtocol, allow_files
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            listening.listen(BACKLOG)  # asyncio takes one number for this and for how many it accepts at once
+
+    allow_files()
     print_line(f"{said}  (Ctrl-C ends it)")
     config = uvicorn.Config(
         app,
         log_level="warning",
         access_log=False,
         server_header=False,
-        limit_concurrency=CONCURRENT_REQUESTS,
+        http=ServerProtocol,
+        ws="none",
+        backlog=ACCEPTED_AT_ONCE,
         timeout_graceful_shutdown=DRAIN_SECONDS,
     )
     signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it again once it has ended in order
-    uvicorn.Server(config).run(sockets=[listening])
+    Server(config).run(sockets=[listening])

@@ -1,15 +1,26 @@
-"""Tools and resources for agents, by the Model Context Protocol: each only reads, and names index and version."""
+"""Tools and resources for agents, by the Model Context Protocol: each only reads, and names index and version.
 
+A message that is no JSON-RPC gets an error as its reply, by standard input as by HTTP.
+"""
+
+import io
 import json
+import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from polyhop.api import Index
 from polyhop.graph import Connection, GraphEntity, ReachedEntity
 from polyhop.output import json_text
 from polyhop.schemas.errors import MAX_QUESTION_CHARACTERS, PolyhopError, UnknownIdError, redact
+from polyhop.schemas.settings import broken_value
 from polyhop.schemas.version import VERSION
 from polyhop.server.api import MAX_DEPTH, answer_document, index_row, sql_document
 from polyhop.server.service import Asked, Service
@@ -20,6 +31,7 @@ from polyhop.warehouse.tables.query import TABLES_QUERY
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
+    from mcp.types import JSONRPCError, JSONRPCMessage
 
 T = TypeVar("T")
 
@@ -90,10 +102,24 @@ def make_tools(service: Service) -> "MCPServer[Any]":
     """A server of the Model Context Protocol over a service, which its caller closes."""
     from mcp.server import MCPServer
     from mcp.server.mcpserver import ResourceSecurity
+    from mcp.server.mcpserver.exceptions import MCPServerError, ToolError
     from mcp.types import ToolAnnotations
 
+    class Tools(MCPServer[Any]):
+        async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+            try:
+                return await super().call_tool(name, arguments, context)
+            except ToolError as error:  # whose text has words of pydantic, or repeats the name of the tool
+                cause = error.__cause__
+                if isinstance(cause, ValidationError):
+                    location, rule = broken_value(cause)
+                    raise ToolError(redact(f"{'.'.join(map(str, location))} {rule}.")) from error
+                if isinstance(cause, MCPServerError):
+                    raise ToolError(str(cause)) from error
+                raise
+
     not_paths = ResourceSecurity(exempt_params={"index", "document"})  # names and ids of ours, which open no file
-    server: MCPServer[Any] = MCPServer(
+    server = Tools(
         "polyhop", instructions=INSTRUCTIONS, version=VERSION, log_level="WARNING", resource_security=not_paths
     )
     reading = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -206,3 +232,93 @@ def _add_resources(server: "MCPServer[Any]", service: Service) -> None:
         """The tables and views that sql reads, with what they hold."""
         found = await _told(service.run(lambda: sql_document(service, index, TABLES_QUERY, None)))
         return json_text({"index": index, "version": found["version"], "tables": found["rows"]})
+
+
+_FORM = 'send one like {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
+
+
+async def serve_lines(server: "MCPServer[Any]") -> None:
+    """Serves the tools on standard input and output, a message a line, until the input ends."""
+    import anyio
+    from mcp.server.stdio import stdio_server
+    from mcp.shared.message import SessionMessage
+
+    server.streamable_http_app()  # makes the session manager, by which the package shows what runs on streams
+    app = server.session_manager.app
+    sender, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+    async with (
+        stdio_server(stdin=anyio.wrap_file(io.StringIO())) as (empty, replies),
+        anyio.create_task_group() as group,
+    ):
+        await empty.aclose()  # the input is read here: the package drops lines that it cannot read
+
+        async def read() -> None:
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # the server has ended
+                async with sender:
+                    async for line in anyio.wrap_file(sys.stdin.buffer):
+                        message, rejection = read_message(line)
+                        if rejection is not None:
+                            await replies.send(SessionMessage(rejection))
+                        elif message is not None:
+                            await sender.send(SessionMessage(message))
+
+        group.start_soon(read)
+        await app.run(messages, replies, app.create_initialization_options())
+        group.cancel_scope.cancel()
+
+
+def read_bodies(app: ASGIApp) -> ASGIApp:
+    """The application of the tools, which gets only bodies that it can read, whatever content type a client names."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await app(scope, receive, send)
+            return
+        body = await Request(scope, receive).body()
+        _, rejection = read_message(body)
+        if rejection is not None:
+            content = rejection.model_dump_json(by_alias=True, exclude_unset=True)
+            await Response(content, 400, media_type="application/json")(scope, receive, send)
+            return
+        MutableHeaders(scope=scope)["content-type"] = "application/json"
+        is_read = False
+
+        async def receive_again() -> Message:
+            nonlocal is_read
+            if is_read:
+                return await receive()
+            is_read = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await app(scope, receive_again, send)
+
+    return answer
+
+
+def read_message(line: bytes) -> "tuple[JSONRPCMessage | None, JSONRPCError | None]":
+    """A message of JSON-RPC, or the reply to what is none."""
+    from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCNotification
+    from mcp.types import jsonrpc_message_adapter as adapter
+
+    def rejected(code: int, sentence: str, given: object = None) -> "tuple[None, JSONRPCError]":
+        is_known = isinstance(given, int | str) and not isinstance(given, bool)
+        is_text = not isinstance(given, str) or given.encode(errors="ignore").decode() == given
+        known: Any = given if is_known and is_text else None
+        return None, JSONRPCError(jsonrpc="2.0", id=known, error=ErrorData(code=code, message=sentence))
+
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError):
+        return rejected(PARSE_ERROR, f"The message is not JSON; {_FORM}.")
+    given = document.get("id") if isinstance(document, dict) else None
+    try:
+        message = adapter.validate_json(line, by_name=False)
+    except ValidationError as error:
+        if error.errors()[0]["type"] == "json_invalid":
+            why = "The message holds half of a surrogate pair, or is nested too deeply; send whole characters."
+            return rejected(INVALID_REQUEST, why, given)
+        return rejected(INVALID_REQUEST, f"The message is not JSON-RPC 2.0; {_FORM}.", given)
+    if isinstance(message, JSONRPCNotification) and "id" in document:
+        return rejected(INVALID_REQUEST, "The id of a request must be text or a whole number.")
+    return message, None

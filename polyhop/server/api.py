@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +11,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi import Path as InPath
 from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.background import BackgroundTask
 
 from polyhop.api import MAX_TOPIC_CHARACTERS, Answer, Index
@@ -21,6 +22,7 @@ from polyhop.output import json_text
 from polyhop.schemas.errors import MAX_QUESTION_CHARACTERS, SourceError, UnknownIdError
 from polyhop.schemas.queue import JobSpec
 from polyhop.schemas.requests import SubmissionRequest
+from polyhop.server.problems import JsonRoute
 from polyhop.server.service import Asked, RefusedError, Service, parameter_pairs
 from polyhop.versions import diff_versions, version_rows
 from polyhop.warehouse.files.versions import default_strategy_of, read_manifest, require_version, strategies_of
@@ -29,7 +31,7 @@ from polyhop.warehouse.tables.query import TABLES_QUERY, QueryLimits, query_rows
 
 SQL_LIMITS = QueryLimits(10_000, 30.0)  # rows and seconds of a query; chosen: a page reads them, a browser holds them
 MAX_PASSAGES = 1_000  # of one request; as many as a question may ask for
-FILE_NAME = r"^[\w .()-]{1,200}\.\w{1,9}$"  # with an ending, which says how it is read, and no folder
+_FILE_NAME = r"^[\w .()-]{1,200}\.\w{1,9}$"  # with an ending, which says how it is read, and no folder
 MAX_DEPTH = 3  # relations from an entity to its neighbours; chosen: beyond it is most of a graph
 MAX_JOB = 2**53  # the largest id: JSON's numbers are exact up to it, and databases hold it
 
@@ -83,7 +85,7 @@ class SqlBody(_Body):
 
 def make_router(service: Service) -> APIRouter:
     """The routes of the API over a service."""
-    router = APIRouter(responses=Problems, default_response_class=ContractResponse)
+    router = APIRouter(route_class=JsonRoute, responses=Problems, default_response_class=ContractResponse)
     _add_questions(router, service)
     _add_entities(router, service)
     _add_index(router, service)
@@ -280,6 +282,13 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
         return ContractResponse(await service.run(lambda: change_job(service, job, "requeued")))
 
 
+def _file_name(name: str) -> str:
+    """The name of a file without a folder."""
+    if not re.fullmatch(_FILE_NAME, name):
+        raise ValueError("must be the name of a file with its ending, such as corpus.jsonl")
+    return name
+
+
 def _add_documents(router: APIRouter, service: Service) -> None:
     @router.post(
         "/indexes/{index}/documents",
@@ -291,7 +300,12 @@ def _add_documents(router: APIRouter, service: Service) -> None:
         request: Request,
         index: str,
         file: Annotated[
-            str, Query(pattern=FILE_NAME, description="Name of the file that the body is; else the body has records.")
+            str,
+            AfterValidator(_file_name),
+            Query(
+                description="Name of the file that the body is; else the body has records.",
+                json_schema_extra={"pattern": _FILE_NAME},
+            ),
         ] = "",
     ) -> Response:
         require_changes(service)

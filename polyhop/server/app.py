@@ -67,7 +67,8 @@ def make_app(
 
     async def on_error(request: Request, error: Exception) -> Response:
         said = problem_of(request, error)
-        if shown is not None and not request.url.path.startswith(("/api/", "/v1/")):
+        is_read = "text/html" in request.headers.get("accept", "")  # by a person in a browser
+        if shown is not None and is_read and not request.url.path.startswith(("/api/", "/v1/")):
             return shown.error(request, said.status_code, json.loads(bytes(said.body))["detail"])
         return said
 

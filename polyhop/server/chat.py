@@ -4,25 +4,22 @@ The last message of the user is the question. A reply's text is for people: chat
 from a corpus is escaped in it; the extra field `polyhop` of the message has the same as it is.
 """
 
-import json
 import re
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
-from fastapi import APIRouter, Request, Response
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, StreamingResponse
-from fastapi.routing import APIRoute
+from fastapi import APIRouter, Response
+from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from polyhop.api import Answer
 from polyhop.commands.ask import certainty, silence
 from polyhop.output import json_text
-from polyhop.schemas.errors import EmptyQuestionError, PolyhopError
+from polyhop.schemas.errors import EmptyQuestionError
 from polyhop.schemas.text import printable_line
-from polyhop.server.problems import problem_of
+from polyhop.server.problems import JsonRoute
 from polyhop.server.service import Asked, RefusedError, Service
 from polyhop.warehouse.files.versions import strategies_of
 
@@ -42,7 +39,8 @@ class Message(BaseModel):
     def text(self) -> str:
         """The text of all parts."""
         parts = [{"type": "text", "text": self.content}] if isinstance(self.content, str) else self.content or []
-        return "\n".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
+        texts = [part.get("text") for part in parts if part.get("type") == "text"]
+        return "\n".join(text for text in texts if isinstance(text, str))
 
 
 class ChatBody(BaseModel):
@@ -54,31 +52,9 @@ class ChatBody(BaseModel):
     stream_options: dict[str, Any] | None = None
 
 
-class OpenAIRoute(APIRoute):
-    """A route whose errors have OpenAI's form."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler, with errors as replies."""
-        handle = super().get_route_handler()
-
-        async def handle_all(request: Request) -> Response:
-            try:
-                return await handle(request)
-            except (RequestValidationError, PolyhopError) as error:
-                said = json.loads(bytes(problem_of(request, error).body))
-            status = 400 if said["status"] == 422 else said["status"]
-            code = "model_not_found" if status == 404 else said["error"] or "invalid_request"
-            kind = "invalid_request_error" if status < 500 else "server_error"
-            return JSONResponse(
-                {"error": {"message": said["detail"], "type": kind, "param": None, "code": code}}, status
-            )
-
-        return handle_all
-
-
 def make_router(service: Service) -> APIRouter:
     """The routes of the chat endpoint over a service."""
-    router = APIRouter(route_class=OpenAIRoute, prefix="/v1", include_in_schema=False)
+    router = APIRouter(route_class=JsonRoute, prefix="/v1", include_in_schema=False)
 
     @router.get("/models")
     async def models() -> Reply:

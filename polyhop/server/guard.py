@@ -1,4 +1,4 @@
-"""Who may ask, and how much: the Host header, the token, sites of its own, bodies of a bounded size and time.
+"""Who may ask, and how much: the Host header, the token, sites of its own, requests of a bounded number, size and time.
 
 A page elsewhere whose name was made to lead here is refused by the Host header (DNS rebinding), requests that browsers
 send for other sites change and read nothing, and no script stands inside a page.
@@ -6,6 +6,7 @@ send for other sites change and read nothing, and no script stands inside a page
 
 import asyncio
 import hmac
+import resource
 import secrets
 from collections.abc import Collection
 from hashlib import sha256
@@ -16,10 +17,15 @@ from fastapi.responses import Response
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from polyhop.server.problems import problem
 from polyhop.server.service import RefusedError
 
+MAX_REQUESTS = 512  # at once; more are answered 503; chosen: above 200 callers with their pages' own requests
+MAX_CONNECTIONS = 4_096  # at once, and at most half of the files that may be open; chosen
+HEADER_SECONDS = 10.0  # for the whole header of a connection's next request
+MAX_OPEN_BYTES = 64 << 10  # of a request's body before the token is known; chosen: a login form has 100
 MAX_BODY_BYTES = 64 << 20  # of a request; chosen: a million questions of 60 characters
 BODY_SECONDS = 60.0  # between two parts of a request's body; chosen: a slow network sends some, a stalled client none
 COOKIE = "polyhop_session"
@@ -48,6 +54,7 @@ class Gate:
 
     def __init__(self, app: ASGIApp, *, hosts: Collection[str], token: str = "") -> None:
         self._app, self._hosts, self._token = app, {name.lower() for name in hosts}, token
+        self._running = 0  # requests that passed the check; those that need no token do not count
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes a request on, or answers why not."""
@@ -69,12 +76,25 @@ class Gate:
 
         try:
             self._check(scope)
-            await self._app(scope, _bounded(receive, refused), send_guarded)
+            if scope["path"].startswith(_OPEN_PATHS):
+                await self._app(scope, _bounded(receive, refused, MAX_OPEN_BYTES), send_guarded)
+            else:
+                await self._count(scope, _bounded(receive, refused, MAX_BODY_BYTES), send_guarded)
         except RefusedError as error:
             refused = [error]
         if refused and not has_begun:
             answer = _refusal(scope, refused.pop())
             await answer(scope, receive, send_guarded)
+
+    async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes a request on unless as many as may be are answered already."""
+        if self._running >= MAX_REQUESTS:
+            raise RefusedError(503, f"The server already answers {MAX_REQUESTS} requests; ask again later.")
+        self._running += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._running -= 1
 
     def _check(self, scope: Scope) -> None:
         headers, path = Headers(scope=scope), scope["path"]
@@ -88,16 +108,86 @@ class Gate:
         if not is_link and (site in {"cross-site", "same-site"} or from_elsewhere):
             raise RefusedError(403, "Another site sent this request; Polyhop answers its own pages and programs only.")
         if self._token and not path.startswith(_OPEN_PATHS) and not self._is_known(headers):
-            raise RefusedError(401, "A token is needed: send it as 'Authorization: Bearer TOKEN', or log in.")
+            raise RefusedError(
+                401, "A token is needed: send it in the header Authorization, after the word Bearer, or log in."
+            )
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
             raise RefusedError(413, f"The request is {length} bytes long; the limit is {MAX_BODY_BYTES:,}.")
 
     def _is_known(self, headers: Headers) -> bool:
-        given = headers.get("authorization", "").removeprefix("Bearer ").encode()
+        scheme, _, credentials = headers.get("authorization", "").partition(" ")
+        given = credentials.strip() if scheme.lower() == "bearer" else ""
         cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE, "").encode()
-        by_token = hmac.compare_digest(given, self._token.encode())
+        by_token = hmac.compare_digest(given.encode(), self._token.encode())
         return hmac.compare_digest(cookie, session_of(self._token).encode()) or by_token
+
+
+class ServerProtocol(H11Protocol):
+    """HTTP/1.1 on one connection, which is closed unless the whole header of its next request comes in time.
+
+    Beyond the limit of connections the one that has waited longest for a header is closed, so that clients that send
+    nothing keep no other client out.
+    """
+
+    waiting_since: float | None = None  # on the clock of the loop; None while a request is answered
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        """Starts the wait for the first header, and makes room for this connection."""
+        super().connection_made(transport)
+        self._wait()
+        if len(self.connections) > most_connections():
+            idle = (one for one in self.connections if isinstance(one, ServerProtocol) and one.waiting_since)
+            min(idle, key=lambda one: one.waiting_since or 0.0).give_way()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Ends the wait."""
+        super().connection_lost(exc)
+        self._stop_waiting()
+
+    def data_received(self, data: bytes) -> None:
+        """Takes a part of a request; the wait ends with its header."""
+        super().data_received(data)
+        if self.cycle is None or self.cycle.response_complete:
+            self._wait()
+        else:
+            self._stop_waiting()
+
+    def on_response_complete(self) -> None:
+        """Lets the connection make room for others until its next request; uvicorn closes it after 5 s."""
+        super().on_response_complete()
+        if self.cycle.response_complete:
+            self.waiting_since = self.loop.time()
+
+    def give_way(self) -> None:
+        """Closes the connection."""
+        self._stop_waiting()
+        self.transport.abort()
+
+    def _wait(self) -> None:
+        if self._deadline is None:
+            self.waiting_since = self.waiting_since or self.loop.time()
+            self._deadline = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        self.waiting_since = None
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+def most_connections() -> int:
+    """Connections that may be open at once."""
+    return min(MAX_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+
+
+def allow_files() -> None:
+    """Raises the number of files that this process may open to what the system allows it, as far as it is of use."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY or hard > soft:
+        wanted = 2 * MAX_CONNECTIONS if hard == resource.RLIM_INFINITY else min(2 * MAX_CONNECTIONS, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
 
 
 def session_of(token: str) -> str:
@@ -125,7 +215,7 @@ def _without_port(host: str) -> str:
     return host.rpartition(":")[0].lower() if host.count(":") == 1 else host.lower()
 
 
-def _bounded(receive: Receive, refused: list[RefusedError]) -> Receive:
+def _bounded(receive: Receive, refused: list[RefusedError], most_bytes: int) -> Receive:
     """The same request, ended by an error where its body is too long or its next part does not come.
 
     The error is also kept in `refused`, since frameworks turn what goes wrong with a body into an error of their own.
@@ -144,9 +234,12 @@ def _bounded(receive: Receive, refused: list[RefusedError]) -> Receive:
         if message["type"] == "http.request":
             taken += len(message.get("body", b""))
             is_whole = not message.get("more_body", False)
-            if taken > MAX_BODY_BYTES:
-                refused.append(RefusedError(413, f"The request is longer than {MAX_BODY_BYTES:,} bytes."))
+            if taken > most_bytes:
+                refused.append(RefusedError(413, f"The request is longer than {most_bytes:,} bytes."))
                 raise refused[-1]
+        elif message["type"] == "http.disconnect":
+            refused.append(RefusedError(400, "The client left before its request was whole."))
+            raise refused[-1]
         return message
 
     return receive_bounded
@@ -157,7 +250,7 @@ def _refusal(scope: Scope, refused: RefusedError) -> Response:
     if refused.status == 401 and "text/html" in Headers(scope=scope).get("accept", ""):
         return Response(status_code=303, headers={"location": LOGIN})
     again = {"www-authenticate": "Bearer"} if refused.status == 401 else None
-    return problem(refused.status, str(refused), type(refused).__name__, again)
+    return problem(scope["path"], refused.status, str(refused), type(refused).__name__, again)
 
 
 def csrf_token() -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
-from command_processes import SHORT_LEASE, Commands, Started
+from command_processes import SHORT_LEASE, Commands, Prepare, Started
 from small_indexes import TOWNS, Call, indexed, record, town_records, wait_for, write_rows
 from typer.testing import CliRunner
 
@@ -168,13 +168,20 @@ def serve(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """Starts `polyhop ui`, or `mcp`, on a root and a free port, and waits until it answers."""
     started: list[Started] = []
 
-    def start(root: Path, *arguments: str, host: str = "127.0.0.1", command: str = "ui", **variables: str) -> Window:
+    def start(
+        root: Path,
+        *arguments: str,
+        host: str = "127.0.0.1",
+        command: str = "ui",
+        prepare: Prepare | None = None,
+        **variables: str,
+    ) -> Window:
         with socket.create_server((host, 0)) as free:
             port = free.getsockname()[1]
         output = tmp_path_factory.mktemp("window") / "output.log"
         words = [command, "--root", str(root), "--host", host, "--port", str(port), *arguments]
         with output.open("w") as log:
-            process = commands.start(words, output.parent, {"POLYHOP_ROOT": str(root), **variables}, log)
+            process = commands.start(words, output.parent, {"POLYHOP_ROOT": str(root), **variables}, log, prepare)
         started.append(process)
         window = Window(f"http://127.0.0.1:{port}", process, output)
 

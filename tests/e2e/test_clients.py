@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import socket
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -122,7 +123,7 @@ def test_sql_words_and_entities_are_those_of_the_open_index_and_names_are_not_lo
     ("call", "kind", "sentence"),
     [
         (lambda index: index.ask(QUESTION, strategy="brigde"), errors.UnknownStrategyError, "did you mean 'bridge'?"),
-        (lambda index: index.ask(QUESTION, limit=0), errors.PolyhopError, "limit: input should be greater"),
+        (lambda index: index.ask(QUESTION, limit=0), errors.PolyhopError, "limit must be at least 1, not 0."),
         (lambda index: index.sql("FROM range(10_001)"), errors.StatementRejectedError, "10,000 that the server sends"),
     ],
 )
@@ -239,7 +240,9 @@ def test_a_streamed_reply_is_the_same_reply(window: str) -> None:
     [
         ("nothing", DESIGNER, 404, "model_not_found", "Unknown model 'nothing'; known are: demo, demo:"),
         ("demo", " ", 400, "EmptyQuestionError", "The last message of the user is empty"),
-        ("demo", 7, 400, "invalid_request", "messages.3.content"),
+        ("demo", 7, 400, "invalid_request", "messages.3.content must be text or a list, not 7."),
+        ("demo", None, 400, "EmptyQuestionError", "The last message of the user is empty"),
+        ("demo", [{"type": "text", "text": None}], 400, "EmptyQuestionError", "The last message of the user is empty"),
     ],
 )
 def test_errors_are_those_of_openai(
@@ -250,6 +253,29 @@ def test_errors_are_those_of_openai(
     error: Any = caught.value.body
     assert (caught.value.status_code, error["type"], error["code"]) == (status, "invalid_request_error", code)
     assert sentence in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "sentence"),
+    [
+        ("POST", "v1/completions", b"{}", 404, "There is nothing at /v1/completions."),
+        ("POST", "v1/models", b"{}", 405, "POST is not allowed at /v1/models."),
+        ("POST", "v1/chat/completions", b'{"model":', 400, "The body is invalid JSON at character 9."),
+        ("GET", "v1/models/none", b"", 404, "Unknown model 'none'; known are: demo"),
+    ],
+)
+def test_each_error_below_v1_has_the_form_of_openai(
+    window: str, method: str, path: str, body: bytes, status: int, sentence: str
+) -> None:
+    reply = httpx.request(method, f"{window}/{path}", content=body)
+    error = reply.json()["error"]
+    assert (reply.status_code, sorted(error)) == (status, ["code", "message", "param", "type"])
+    assert error["message"].startswith(sentence)
+
+
+def test_a_refusal_of_the_guard_below_v1_has_the_form_of_openai(guarded: Any) -> None:
+    error = httpx.get(f"{guarded.url}/v1/models").json()["error"]
+    assert (error["code"], "***" in error["message"]) == ("invalid_api_key", False)
 
 
 def test_no_markup_is_made_from_what_a_corpus_says(serve: Call, tmp_path: Path) -> None:
@@ -353,7 +379,8 @@ def test_each_tool_gives_what_the_python_api_gives_with_index_and_version(ask_se
         ("ask", {"index": "nothing", "question": DESIGNER}, "nothing"),
         ("sql", {"index": "demo", "query": "FROM read_text('/etc/passwd')"}, "tables only"),
         ("neighbours", {"index": "demo", "entity_id": "e?"}, "no entity with the id 'e?'"),
-        ("ask", {"index": "demo", "question": DESIGNER, "limit": 0}, "greater than or equal to 1"),
+        ("ask", {"index": "demo", "question": DESIGNER, "limit": 0}, "limit must be at least 1, not 0."),
+        ("ask", {"index": "demo"}, "question is missing."),
     ],
 )
 def test_an_error_of_a_tool_is_our_sentence(ask_server: Call, tool: str, given: dict[str, Any], sentence: str) -> None:
@@ -380,6 +407,52 @@ def test_resources_are_indexes_documents_versions_and_tables(ask_server: Call, l
     assert document == {**own, "document": passage["document"]}
     assert [row["version"] for row in versions["versions"]] == [own["version"]]
     assert listed == {**own, "tables": tables}
+
+
+CALL = '{"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": %s}'
+UNREADABLE = [
+    ("not json", -32700, None),
+    ("", -32700, None),
+    ("[" * 100_000, -32700, None),
+    ("[]", -32600, None),
+    ('{"jsonrpc": "2.0", "id": 5, "method": 7}', -32600, 5),
+    ('{"jsonrpc": "2.0", "id": 1.5, "method": "ping"}', -32600, None),
+    (CALL % '{"name": "ask", "arguments": {"index": "demo", "question": "\\ud800"}}', -32600, 5),
+    (CALL % '{"nam": "ask"}', -32602, 5),
+]
+
+
+@pytest.fixture(scope="module")
+def line_server(demo_root: Path) -> Iterator[Any]:
+    """A running `polyhop mcp` after its handshake."""
+    words = [sys.executable, "-m", "polyhop.cli", "mcp", "--root", str(demo_root)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+        hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client}
+        process.stdin.write(f'{json.dumps(hello)}\n{{"jsonrpc": "2.0", "method": "notifications/initialized"}}\n')
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["result"]
+        yield process
+        process.stdin.close()
+
+
+@pytest.mark.parametrize(("line", "code", "number"), UNREADABLE)
+def test_a_line_that_cannot_be_read_gets_an_error(line_server: Any, line: str, code: int, number: int | None) -> None:
+    line_server.stdin.write(f"{line}\n")
+    line_server.stdin.flush()
+    reply = json.loads(line_server.stdout.readline())
+    assert (reply["id"], reply["error"]["code"], "pydantic" in str(reply)) == (number, code, False)
+
+
+@pytest.mark.parametrize(("line", "code", "number"), UNREADABLE[:-1])
+def test_a_body_that_cannot_be_read_gets_an_error(http_address: str, line: str, code: int, number: int | None) -> None:
+    headers = {"Authorization": f"bearer {TOKEN}", "Accept": "application/json, text/event-stream"}
+    reply = httpx.post(http_address, content=line, headers=headers)
+    error = reply.json()
+    assert (reply.status_code, error["id"], error["error"]["code"]) == (400, number, code)
+    assert "pydantic" not in reply.text
 
 
 def test_standard_output_has_the_protocol_alone_and_http_is_guarded(

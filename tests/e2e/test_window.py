@@ -13,10 +13,11 @@ from typing import Any
 from urllib.parse import quote
 
 import axe_playwright_python
+import command_processes
 import httpx
 import pytest
 from browser_process import Browser
-from command_processes import Commands
+from command_processes import Commands, Prepare
 from hypothesis import HealthCheck
 from hypothesis import settings as example_settings
 from small_indexes import Call, indexed, record, write_rows
@@ -76,6 +77,52 @@ def test_an_error_is_a_problem_document(window: str, path: str, body: dict[str, 
     assert (problem["status"], problem["error"], len(problem["detail"]) > 20) == (status, error, True)
 
 
+@pytest.mark.parametrize("kind", ["", "text/plain", "application/x-www-form-urlencoded"])
+def test_a_body_of_json_is_read_whatever_its_content_type(window: str, kind: str) -> None:
+    body = b'{"query": "SELECT 1 AS x"}'
+    reply = httpx.post(
+        f"{window}/api/v1/indexes/demo/sql", content=body, headers={"content-type": kind} if kind else {}
+    )
+    assert reply.json()["rows"] == [{"x": 1}]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "sentence"),
+    [
+        ("indexes/demo/ask", b"", "The request has no body; send a JSON object."),
+        ("indexes/demo/ask", b"not json", "The body is invalid JSON at character 1."),
+        ("indexes/demo/ask", b"\xff\xfe\xfd", "The body is not JSON: it holds bytes that are not UTF-8."),
+        ("indexes/demo/ask", b"[" * 100_000, "The body is JSON that is nested too deeply, or has too long a number."),
+        ("indexes/demo/ask", b"[1]", "The body is JSON, but no object; send one such as"),
+        ("indexes/demo/ask", b"{}", "question is missing."),
+        ("indexes/demo/ask", b'{"question": 7}', "question must be text, not 7."),
+        ("indexes/demo/ask", b'{"question": "\\ud800"}', "question must be text without halves of surrogate pairs"),
+        ("indexes/demo/ask", b'{"question": "x", "limti": 3}', "Unknown field 'limti'; did you mean 'limit'? Known:"),
+        ("indexes/demo/ask", b'{"question": "x", "limit": 1001}', "limit must be at most 1000, not 1001."),
+        (
+            "indexes/demo/ask",
+            b'{"question": "x", "parameters": {"k1": null}}',
+            "parameters.k1 must be text or a number or true or false, not None.",
+        ),
+        ("indexes/demo/documents?file=..", b"", "file must be the name of a file with its ending"),
+        ("jobs?index=demo&format=xml", b"", "format must be 'jsonl', 'json', 'csv', 'txt' or 'parquet', not 'xml'."),
+        ("jobs/0/cancel", b"", "job must be at least 1, not '0'."),
+        ("jobs/x/cancel", b"", "job must be a whole number, not 'x'."),
+        ("nothing", b"", "There is nothing at /api/v1/nothing."),
+        ("indexes", b"", "POST is not allowed at /api/v1/indexes."),
+    ],
+)
+def test_each_mistake_of_a_request_has_a_sentence_of_ours(window: str, path: str, body: bytes, sentence: str) -> None:
+    reply = httpx.post(f"{window}/api/v1/{path}", content=body)
+    assert (reply.status_code >= 400, reply.json()["detail"][: len(sentence)]) == (True, sentence)
+
+
+@pytest.mark.parametrize(("accept", "kind"), [("*/*", "application/problem+json"), ("text/html", "text/html")])
+def test_an_error_beside_the_api_is_a_page_for_browsers_only(window: str, accept: str, kind: str) -> None:
+    reply = httpx.post(f"{window}/chat/completions", json={}, headers={"Accept": accept})
+    assert reply.headers["content-type"].partition(";")[0] == kind
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -91,6 +138,31 @@ def test_other_sites_reach_nothing_and_send_no_form(window: str, headers: dict[s
     assert httpx.get(f"{window}/api/v1/indexes", headers=headers).status_code == status
     if "Sec-Fetch-Mode" in headers:
         assert httpx.post(f"{window}/login", headers=headers, data={"token": "x"}).status_code == 403
+
+
+@pytest.fixture(scope="module")
+def locked(serve: Call, demo_root: Path) -> str:
+    """The address of a server that asks for TOKEN."""
+    return str(serve(demo_root, POLYHOP_UI_TOKEN=TOKEN).url)
+
+
+@pytest.mark.parametrize(
+    ("authorization", "status"),
+    [
+        (f"Bearer {TOKEN}", 200),
+        (f"bearer {TOKEN}", 200),
+        (f"BEARER  {TOKEN}", 200),
+        (TOKEN, 401),
+        (f"Basic {TOKEN}", 401),
+    ],
+)
+def test_the_token_is_known_by_its_scheme(locked: str, authorization: str, status: int) -> None:
+    reply = httpx.get(f"{locked}/api/v1/indexes", headers={"Authorization": authorization})
+    assert reply.status_code == status
+
+
+def test_the_message_that_asks_for_the_token_is_whole(locked: str) -> None:
+    assert "***" not in httpx.get(f"{locked}/api/v1/indexes").json()["detail"]
 
 
 def test_who_does_not_know_the_token_sees_nothing(serve: Call, demo_root: Path) -> None:
@@ -215,6 +287,58 @@ def test_a_stopped_server_finishes_what_runs(serve: Call, towns: Any) -> None:
     reply = asyncio.run(stop_while_it_answers())
     assert (reply.status_code, window.process.wait(30)) == (200, 0)
     assert reply.json()["rows"][0]["n"] > 0
+
+
+@pytest.mark.parametrize("files", [None, 256])  # that the server may open
+def test_silent_connections_keep_nobody_out_and_are_closed(serve: Call, demo_root: Path, files: int | None) -> None:
+    prepare = Prepare(Path(command_processes.__file__), "limit_files", {"files": files}) if files else None
+    window = serve(demo_root, prepare=prepare, POLYHOP_UI_TOKEN=TOKEN)
+    address = ("127.0.0.1", int(window.url.rpartition(":")[2]))
+    with contextlib.ExitStack() as held:
+        silent = [held.enter_context(socket.create_connection(address)) for _ in range(2_000)]
+        silent[-1].sendall(b"GET / HTTP/1.1\r\nHost:")  # half a header
+        for _ in range(5):
+            reply = httpx.get(f"{window.url}/api/v1/indexes", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=5)
+            assert reply.status_code == 200
+        silent[-1].settimeout(15)
+        assert silent[-1].recv(1) == b""
+    assert "Error" not in window.output.read_text()
+
+
+def test_requests_beyond_the_limit_are_refused_and_the_next_is_answered(
+    demo_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "MAX_REQUESTS", 2)
+    app, gate = make_app(Settings(root=demo_root)), asyncio.Event()
+
+    async def held() -> Any:
+        yield b"{"
+        await gate.wait()
+        yield b"}"
+
+    async def ask() -> list[int]:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1/api/v1") as client:
+            waiting = [asyncio.create_task(client.post("/indexes/demo/ask", content=held())) for _ in range(2)]
+            await asyncio.sleep(0.1)
+            refused = await client.get("/indexes")
+            gate.set()
+            await asyncio.gather(*waiting)
+            return [refused.status_code, (await client.get("/indexes")).status_code]
+
+    assert asyncio.run(ask()) == [503, 200]
+
+
+def test_a_client_that_leaves_amid_its_body_leaves_no_line_in_the_log(serve: Call, demo_root: Path) -> None:
+    window = serve(demo_root, "--allow-changes")
+    address = ("127.0.0.1", int(window.url.rpartition(":")[2]))
+    for path in ("api/v1/indexes/demo/ask", "api/v1/jobs?index=demo", "v1/chat/completions", "login"):
+        with socket.create_connection(address) as client:
+            head = f"POST /{path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            client.sendall(f"{head}Content-Length: 99\r\n\r\n{{".encode())
+            time.sleep(0.1)
+    assert httpx.get(f"{window.url}/api/v1/indexes").status_code == 200
+    assert len(window.output.read_text().splitlines()) == 1
 
 
 @pytest.mark.rare

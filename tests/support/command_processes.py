@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -81,6 +82,11 @@ def shorten_leases(seconds: float) -> None:
     from polyhop.worker import loop
 
     loop.WorkerOptions = partial(loop.WorkerOptions, lease_seconds=seconds)  # type: ignore[assignment,misc]
+
+
+def limit_files(files: int) -> None:
+    """This process may have no more files open than so many."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
 
 
 def run_and_end(code: str) -> NoReturn:

@@ -21,7 +21,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from polyhop.schemas.errors import StoreError, StoreUnavailableError
 from polyhop.schemas.records import Document, document_json, document_of
-from polyhop.warehouse.files.disk import READ_ONLY, connect_read_only, disk_sentence, is_writable, writing
+from polyhop.warehouse.files.disk import READ_ONLY, connect_read_only, disk_sentence, is_writable, make_folder, writing
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.statements import read_statements
 
@@ -64,7 +64,7 @@ class SharedDatabase:
             _LOG.log(level, "%s cannot be written: nothing new is kept in it", path)
         else:
             with writing(what, path):
-                path.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(path.parent)
         self._do(lambda _: None)
 
     def require_writable(self) -> None:

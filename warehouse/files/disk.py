@@ -9,7 +9,8 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -50,6 +51,26 @@ def disk_sentence(error: BaseException) -> str | None:
     if "permission denied" in text:
         return _REASONS[errno.EACCES]
     return None
+
+
+_BELOW_A_ROOT = frozenset({"indexes", "caches", "evaluations", "tunings"})
+
+
+def make_folder(folder: Path, *, is_root: bool = False) -> None:
+    """Makes a folder and those above it; a root that is new with them is open to its owner alone.
+
+    Folders below a root that exists get the usual permissions, so that the owner of a root can share it.
+    """
+    roots = [folder] if is_root else [above for below, above in pairwise((folder, *folder.parents)) if _is_own(below)]
+    if roots and not roots[-1].exists():
+        roots[-1].parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):  # another process has just made it
+            roots[-1].mkdir(mode=0o700)
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _is_own(folder: Path) -> bool:
+    return not folder.exists() and folder.name in _BELOW_A_ROOT
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from polyhop.schemas.errors import ContractError, UnknownIdError
-from polyhop.warehouse.files.disk import sync_file, sync_folder, writing
+from polyhop.warehouse.files.disk import make_folder, sync_file, sync_folder, writing
 
 RUN = "run.json"
 TIMINGS = "timings.json"
@@ -53,7 +53,7 @@ def check_folder(folder: Path) -> None:
     """Makes the folder of all evaluations if need be, and finds out that one can be stored in it."""
     with writing("the evaluation", folder):
         probe = folder / f".{uuid4().hex}.tmp"
-        probe.mkdir(parents=True)
+        make_folder(probe)
         probe.rmdir()
 
 
@@ -64,7 +64,7 @@ def store_run(folder: Path, files: Mapping[str, bytes], document: str = RUN) -> 
     """
     temporary = folder / f".{uuid4().hex}.tmp"
     with writing("the evaluation", folder):
-        temporary.mkdir(parents=True)
+        make_folder(temporary)
         # What processes that were killed while they stored an evaluation have left behind.
         for path in folder.glob(".*.tmp"):
             with suppress(FileNotFoundError):  # another process has just given it its number

@@ -33,6 +33,7 @@ from polyhop.schemas.text import content_hash
 from polyhop.warehouse.files.disk import (
     is_same_file,
     locked_file,
+    make_folder,
     replacing,
     sync_file,
     sync_folder,
@@ -97,7 +98,7 @@ def writer_lease(
         StoreError: If the folder cannot be written.
     """
     with writing(f"index '{index}'", path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)  # not for appending: Linux would ignore offsets
     try:
         end, is_said = time.monotonic() + wait_seconds, False
@@ -354,7 +355,7 @@ def place_folder(index: IndexFolder, built: Path, number: int) -> None:
     for file in sorted(built.rglob("*")):
         if file.is_file():
             sync_file(file)
-    index.versions.mkdir(parents=True, exist_ok=True)
+    make_folder(index.versions)
     write_whole(index.publishing, f"{number}\n".encode("ascii"))
     sync_folder(index.path)
     if target.path.exists():  # left by a crash between this rename and the pointer's: nobody ever read it
@@ -504,7 +505,7 @@ def stage_timings(folder: IndexFolder, version: int) -> dict[str, StageTiming]:
 def _appending(folder: IndexFolder) -> Iterator[IO[bytes]]:
     """The file, locked: no other process adds to it or replaces it."""
     with writing("the run history", folder.runs):
-        folder.path.mkdir(parents=True, exist_ok=True)
+        make_folder(folder.path)
         with locked_file(folder.runs) as file:
             yield file
 

@@ -25,7 +25,7 @@ from polyhop.schemas.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from polyhop.warehouse.files.disk import connect_read_only, is_writable, writing
+from polyhop.warehouse.files.disk import connect_read_only, is_writable, make_folder, writing
 from polyhop.warehouse.statements import read_statements, slow_noted
 
 SQL_FOLDER = Path(__file__).parent / "sql"
@@ -109,7 +109,7 @@ def connect(url: str, patience_seconds: float, clock: Clock | None = None) -> Da
 def _writing_engine(url: URL, path: Path, patience_seconds: float) -> Engine:
     folder = path.absolute().parent
     with writing("the question queue", folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, is_root=True)
     # isolation_level None: the driver begins nothing by itself, _begin_sqlite does.
     engine = create_engine(url, connect_args={"timeout": patience_seconds, "isolation_level": None})
 

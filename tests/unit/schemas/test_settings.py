@@ -48,6 +48,8 @@ def test_a_bad_value_names_its_source_and_its_rule() -> None:
     with pytest.raises(ConfigurationError, match=r"'batch_size' in the environment must be at least 1, not '0'"):
         settings.parse_settings({"the environment": {"batch_size": "0"}})
     assert settings.parse_settings({"flags": {"models.price": "0.15,0.6,0.02"}}).models.price == (0.15, 0.6, 0.02)
+    with pytest.raises(ConfigurationError, match=r"must be one of rules, model, import:FILE, not 'rule'"):
+        settings.parse_settings({"flags": {"extraction.extractor": "rule"}})
     with pytest.raises(ConfigurationError, match=r"'models.price' in flags must be two or three numbers, .* '0.15'"):
         settings.parse_settings({"flags": {"models.price": "0.15"}})
 

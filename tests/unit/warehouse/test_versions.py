@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,12 +25,16 @@ from polyhop.schemas import errors
 from polyhop.schemas.errors import ConfigurationError, ContractError, StoreConflictError, StoreError, UnknownIdError
 from polyhop.schemas.manifest import Outcome, RunRecord, StageUse, Starter, VectorRecord
 from polyhop.schemas.records import EntityEdit
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.cache.database import DocumentCache
 from polyhop.warehouse.files import evaluations, versions
 from polyhop.warehouse.files.disk import require_place, write_json_lines
 from polyhop.warehouse.files.evaluations import check_folder, read_run, run_numbers, store_run
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.files.versions import point_to, published_versions, read_lease, read_runs, writer_lease
+from polyhop.warehouse.inbox import keep_records
 from polyhop.warehouse.machine import is_running
+from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.tables.query import query_rows
 from polyhop.warehouse.user_files import change_edits, read_edits
 
@@ -467,3 +471,28 @@ def test_a_refused_change_and_a_line_that_is_none_leave_the_edits(folder: IndexF
     with pytest.raises(ConfigurationError, match="line 2: not JSON"):
         change_edits(folder, lambda edits: edits)
     assert folder.edits.read_text(encoding="utf-8").endswith("nonsense\n")
+
+
+def take_lease(index: IndexFolder) -> None:
+    with writer_lease(index.lease, index.name):
+        pass
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda root: open_questions(Settings(root=root)).close(),
+        lambda root: check_folder(Layout(root).evaluations),
+        lambda root: DocumentCache(Layout(root).document_cache).close(),
+        lambda root: take_lease(Layout(root).index("small")),
+        lambda root: keep_records(Layout(root).index("small"), []),
+    ],
+    ids=["queue", "evaluations", "cache", "index", "inbox"],
+)
+def test_a_new_root_is_open_to_its_owner_alone(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    shared, root = tmp_path / "shared", tmp_path / "new" / "root"
+    shared.mkdir(mode=0o755)
+    make(shared)
+    make(root)
+    assert (shared.stat().st_mode & 0o777, root.stat().st_mode & 0o777) == (0o755, 0o700)
+    assert {path.stat().st_mode & 0o777 for path in shared.iterdir() if path.is_dir()} <= {0o755}
