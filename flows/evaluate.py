@@ -27,7 +27,7 @@ from polyhop.tasks.evaluation.tuning import MOST_TUNED, Part, check_parts, chose
 from polyhop.tasks.registry import producing_stages, source_kind
 from polyhop.warehouse.artefacts import TRIPLES_OF_SUBJECTS
 from polyhop.warehouse.files import evaluations
-from polyhop.warehouse.files.disk import file_hash, require_place, write_json_lines
+from polyhop.warehouse.files.disk import JSON_LINES, file_hash, require_place, write_json_lines
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.questions import usable_questions
 from polyhop.warehouse.files.versions import default_strategy_of, strategies_of
@@ -189,7 +189,7 @@ def _check(settings: Settings, request: requests.EvaluationRequest) -> None:
     if request.out is not None:
         if request.out.exists() and request.questions.exists() and request.out.samefile(request.questions):
             raise ConfigurationError(f"--out would replace the questions in {request.questions}; name another file.")
-        require_place(request.out, _OUT)
+        require_place(request.out, _OUT, JSON_LINES)
 
 
 def with_strategies(settings: Settings, request: requests.EvaluationRequest) -> requests.EvaluationRequest:

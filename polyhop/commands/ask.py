@@ -46,9 +46,9 @@ def ask(
         raise ConfigurationError("--html and --explain show one index; name one of them alone, or leave them out.")
     if html is not None:
         from polyhop.pages.answer_page import PAGE
-        from polyhop.warehouse.files.disk import require_place
+        from polyhop.warehouse.files.disk import HTML, require_place
 
-        require_place(html, PAGE)
+        require_place(html, PAGE, HTML)
     settings = options.with_reader(options.settings_of(root, set_), reader)
     if len(names) > 1:
         from polyhop.api import open_indexes

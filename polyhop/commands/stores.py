@@ -327,10 +327,10 @@ def evict(
 def export_replies(file: File, root: Root = None, json: Json = False) -> None:
     """Write all valid replies into a parquet file."""
     from polyhop.warehouse.cache.replies import ReplyCache, export_replies
-    from polyhop.warehouse.files.disk import require_place
+    from polyhop.warehouse.files.disk import PARQUET, require_place
     from polyhop.warehouse.files.layout import Layout
 
-    require_place(file, "the replies")
+    require_place(file, "the replies", PARQUET)
     with closing(ReplyCache(Layout(settings_of(root).root).reply_cache)) as cache:
         count = export_replies(cache, file)
     print_json({"exported": count}) if json else print_line(f"{plural(count, 'reply', 'replies')} written to {file}")
