@@ -6,7 +6,7 @@ Serial, one warm-up question left out of the timings (algorithms.md 6.4); a ques
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -410,9 +410,9 @@ def _one(answerer: Answerer | ClosedBookAnswerer, record: QuestionRecord, uses: 
     ranked = tuple((t.subject_id, t.predicate, t.object_id) for t in answered.retrieval.triples)
     return reporting.Outcome(
         ranking=tuple(passage.passage_id for passage in answered.retrieval.passages) if answerer.ranks else None,
-        answer=None if reading.kind == UNREAD else reading.guess,
-        is_shown=bool(reading.answer),
-        sentences=tuple(sentence.text for sentence in reading.sentences),
+        guess=None if reading.kind == UNREAD else reading.guess,
+        answer=None if reading.kind == UNREAD else reading.answer,
+        sentences=tuple(map(asdict, reading.sentences)),
         seconds=seconds,
         confidence=None if reading.kind in {"generated", UNREAD} else reading.confidence,
         kind=reading.kind,
@@ -438,7 +438,8 @@ def _rows(
             "strategy": strategy,
             "version": version,
             "answer": outcome.answer,
-            "is_shown": outcome.is_shown,
+            "guess": outcome.guess,
+            "sentences": list(outcome.sentences),
             "kind": outcome.kind,
             "confidence": outcome.confidence,
             "error": outcome.error,

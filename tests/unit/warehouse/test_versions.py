@@ -42,7 +42,7 @@ ROWS: list[dict[str, object]] = [{"a": 1}, {"b": "é\n東京"}]
 RUN = {"index": "i", "version": 1, "questions": {}, "strategies": [], "parameters": {}}
 RUN |= {"settings_hash": "x", "results": {}}
 TIMINGS = {"started": "2026-01-01", "strategies": {}}
-ROW = {"id": "q", "question": "one\u2028two\x85three\rfour", "strategy": "bm25", "answer": ""}
+ROW = {"id": "q", "question": "one\u2028two\x85three\rfour", "strategy": "bm25", "answer": "", "guess": "Ada"}
 FILES = {
     "run.json": json.dumps(RUN).encode(),
     "timings.json": json.dumps(TIMINGS).encode(),
@@ -467,3 +467,11 @@ def test_a_refused_change_and_a_line_that_is_none_leave_the_edits(folder: IndexF
     with pytest.raises(ConfigurationError, match="line 2: not JSON"):
         change_edits(folder, lambda edits: edits)
     assert folder.edits.read_text(encoding="utf-8").endswith("nonsense\n")
+
+
+@pytest.mark.parametrize(("is_shown", "answer"), [(True, "Ada"), (False, "")])
+def test_an_evaluation_stored_before_guesses_had_a_name_is_read(tmp_path: Path, is_shown: bool, answer: str) -> None:
+    before = {"id": "q", "question": "Who?", "strategy": "bm25", "answer": "Ada", "is_shown": is_shown}
+    store_run(tmp_path, {**FILES, "questions.jsonl": json.dumps(before).encode()})
+    (row,) = read_run(tmp_path, 1).question_rows()
+    assert row == before | {"answer": answer, "guess": "Ada", "sentences": []}
