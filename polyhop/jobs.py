@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyhop.schemas.errors import StoreError, UnknownIdError
+from polyhop.schemas.query import model_that_read
 from polyhop.schemas.queue import JobRow, QuestionState, ResultRow, WorkerRow
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import duration
@@ -223,7 +224,7 @@ def _result_rows(job: JobRow, row: ResultRow) -> Iterator[dict[str, Any]]:
     reading, tokens = _mapping(stored.get("reading")), _mapping(stored.get("tokens"))
     asked = {"job_id": job.job_id, "id": row.question_id, "question": row.question, "answer": row.answer}
     ended = {"error": row.error, "error_class": row.error_class, "attempts": row.attempts, "topic": row.topic}
-    read = {"confidence": reading.get("confidence"), "read_by": reading.get("by"), "model": reading.get("model")}
+    read = {"confidence": reading.get("confidence"), "read_by": reading.get("by"), "model": model_that_read(reading)}
     yield {
         **asked,
         "guess": stored.get("guess", row.answer),

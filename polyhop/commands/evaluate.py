@@ -210,7 +210,7 @@ def _print_reading(report: Mapping[str, Any]) -> None:
         if taken["model"]:
             unusable = "left unanswered" if name == CLOSED_BOOK else "read by rules instead"
             print_line(
-                f"{name} read by {taken['model']}: {plural(taken['calls'], 'call')}, {taken['cached']} cached, "
+                f"{name} asked {taken['model']}: {plural(taken['calls'], 'call')}, {taken['cached']} cached, "
                 f"{taken['fallbacks']} {unusable}, {taken['prompt_tokens']} + {taken['completion_tokens']} "
                 f"tokens, {cost_words(taken['cost_usd'])}"
             )

@@ -243,6 +243,7 @@ def replay(
     """Ask a stored question again on the version it was answered from, side by side with the stored answer."""
     from polyhop.api import open_index
     from polyhop.jobs import require_result
+    from polyhop.schemas.query import model_that_read
     from polyhop.schemas.settings import with_min_confidence
     from polyhop.terminal import triple_words
     from polyhop.warehouse.open import open_questions
@@ -271,7 +272,7 @@ def replay(
     print_line(f"Answer    {stored['answer']:<50}{again['answer']}")
     both = (stored, again)
     readings = [one.get("reading") or {} for one in both]
-    by, by_now = (str(reading.get("model") or reading.get("by") or "rules") for reading in readings)
+    by, by_now = (str(model_that_read(reading) or reading.get("by") or "rules") for reading in readings)
     print_line(f"Read by   {by:<50}{by_now}")
     triples = [[triple_words(row)[:48] for row in one.get("triples") or ()] for one in both]
     passages = [[f"{row['title'][:38]} [{row['id']}]" for row in one["passages"]] for one in both]

@@ -60,9 +60,10 @@ ORDER BY m.unit_id, e.df, e.name LIMIT $limit;
 SELECT source, line, reason, excerpt FROM quarantine ORDER BY source, line LIMIT $limit OFFSET $offset;
 
 -- name: ledger
--- What models were asked, by step and outcome.
+-- What models were asked, by step and outcome; a cost is NULL if that of one unit is unknown.
 SELECT step, model, state, count(*) AS units, sum(attempts)::BIGINT AS calls, sum(prompt_tokens)::BIGINT AS prompt_tokens,
-    sum(completion_tokens)::BIGINT AS completion_tokens, sum(cost_usd) AS cost_usd, any_value(error) AS example
+    sum(completion_tokens)::BIGINT AS completion_tokens,
+    CASE WHEN count(cost_usd) = count(*) THEN sum(cost_usd) END AS cost_usd, any_value(error) AS example
 FROM extraction_ledger GROUP BY step, model, state ORDER BY step, model, state LIMIT $limit;
 
 -- name: hub_coverage
