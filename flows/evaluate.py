@@ -462,6 +462,7 @@ def left_out_sentences(evaluation: Evaluation) -> list[str]:
             f"{plural(report['unknown_supporting'], 'supporting id')} counted as missed, in no passage of "
             f"'{report['index']}'; were the questions written for another corpus?"
         )
+    sentences += _without_gold(report)
     golden = report.get("golden_triples") or {"unknown": 0, "not_ranked_by": []}
     if golden["unknown"]:
         be, count = ("is", "counts") if golden["unknown"] == 1 else ("are", "count")
@@ -478,6 +479,19 @@ def left_out_sentences(evaluation: Evaluation) -> list[str]:
         names = f"{plural(len(left_out), 'strategy', 'strategies')} of 'all' left out: {', '.join(left_out)}"
         sentences.append(f"{names}{why or ': '}{next(iter(left_out.values()))}")
     return sentences
+
+
+def _without_gold(report: Mapping[str, Any]) -> list[str]:
+    """What the questions have no gold for, so that it is not judged: answers, or anything at all."""
+    has_answers = any(found["answered"]["share"] is not None for found in report["strategies"].values())
+    if has_answers:
+        return []
+    if report["excluded"] == report["n"] and "golden_triples" not in report:
+        fields = "'answers', 'supporting' or 'golden_triples'"
+        return [f"Nothing was judged: no question has {fields} to compare with; add them to the question file."]
+    if report["reader"] == "none":
+        return []
+    return ["Answers were not judged (no em, no f1): no question has gold answers; add them as 'answers'."]
 
 
 def stored_run(settings: Settings, number: int) -> evaluations.StoredRun:

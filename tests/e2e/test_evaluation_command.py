@@ -405,3 +405,19 @@ def test_the_report_that_eval_stores_fits_every_window_and_loads_nothing(browser
         assert all(address.startswith("data:image/png;base64,") for address in looked.requests[1:])
         assert looked.values["drawn"] == 3  # recall, two differences
     assert looked.values["cut_tables"] == 0
+
+
+@pytest.mark.parametrize(
+    ("gold", "sentence"),
+    [
+        ({}, "Nothing was judged: no question has 'answers', 'supporting' or 'golden_triples'"),
+        ({"supporting": ["p1"]}, "Answers were not judged (no em, no f1): no question has gold answers"),
+        ({"answers": ["River 1"]}, ""),
+    ],
+)
+def test_an_evaluation_says_what_it_has_no_gold_for(
+    evaluate: Call, root: Path, gold: dict[str, Any], sentence: str
+) -> None:
+    write_rows(root.parent / "gold.jsonl", [{"id": "q1", "question": "Which river does Town 1 lie on?", **gold}])
+    said = evaluate("--strategies bm25 --no-store", "gold.jsonl").stderr
+    assert (sentence in said, "judged" in said) == (True, bool(sentence))

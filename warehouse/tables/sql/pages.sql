@@ -43,6 +43,10 @@ SELECT * FROM documents WHERE document_id = $id;
 -- Where a passage stands: its document, and its position there.
 SELECT document_id, ordinal FROM passages WHERE passage_id = $id;
 
+-- name: document_of_record
+-- The document of a record, or of a passage, by the id that results show.
+SELECT document_id FROM passages WHERE $id IN (record_id, passage_id) LIMIT 1;
+
 -- name: passages_of_document
 -- Passages of a document, in order.
 SELECT passage_id, ordinal, title, text FROM passages
