@@ -54,7 +54,11 @@ def compare_records(connection: duckdb.DuckDBPyConnection, before: Path | None, 
 
 
 _THINGS = (
-    ("entities", ("added", "removed", "merged", "split"), ("changed_entities", "count_entities", "first_entities")),
+    (
+        "entities",
+        ("added", "removed", "merged", "split", "renamed", "retyped"),
+        ("changed_entities", "count_entities", "first_entities"),
+    ),
     ("relations", ("added", "removed"), ("changed_relations", "count_relations", "first_relations")),
 )
 """What is compared besides records: its kinds of changes, and the statements of diff.sql that fill, count and list."""
