@@ -172,10 +172,14 @@ def job_metrics(rows: Iterator[ResultRow]) -> dict[str, Any] | None:
             outcomes.append(Outcome(error=row.error or row.state.value, triples=()))
             continue
         reading: Any = row.result.get("reading") or {}
+        guess: Any = row.result.get("guess", row.answer)
+        sentences: Any = row.result.get("sentences", [])
         usage, parts = reading.get("usage") or {}, row.result.get("seconds")
         outcome = Outcome(
             ranking=tuple(passage["id"] for passage in passages),
+            guess=guess,
             answer=row.answer,
+            sentences=sentences,
             seconds=row.seconds,
             confidence=None if reading.get("kind") == "generated" else reading.get("confidence"),
             kind=reading.get("kind", ""),

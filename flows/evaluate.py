@@ -6,7 +6,7 @@ Serial, one warm-up question left out of the timings (algorithms.md 6.4); a ques
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -27,7 +27,7 @@ from polyhop.tasks.evaluation.tuning import MOST_TUNED, Part, check_parts, chose
 from polyhop.tasks.registry import producing_stages, source_kind
 from polyhop.warehouse.artefacts import TRIPLES_OF_SUBJECTS
 from polyhop.warehouse.files import evaluations
-from polyhop.warehouse.files.disk import file_hash, require_place, write_json_lines
+from polyhop.warehouse.files.disk import JSON_LINES, file_hash, require_place, write_json_lines
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.questions import usable_questions
 from polyhop.warehouse.files.versions import default_strategy_of, strategies_of
@@ -189,7 +189,7 @@ def _check(settings: Settings, request: requests.EvaluationRequest) -> None:
     if request.out is not None:
         if request.out.exists() and request.questions.exists() and request.out.samefile(request.questions):
             raise ConfigurationError(f"--out would replace the questions in {request.questions}; name another file.")
-        require_place(request.out, _OUT)
+        require_place(request.out, _OUT, JSON_LINES)
 
 
 def with_strategies(settings: Settings, request: requests.EvaluationRequest) -> requests.EvaluationRequest:
@@ -410,9 +410,9 @@ def _one(answerer: Answerer | ClosedBookAnswerer, record: QuestionRecord, uses: 
     ranked = tuple((t.subject_id, t.predicate, t.object_id) for t in answered.retrieval.triples)
     return reporting.Outcome(
         ranking=tuple(passage.passage_id for passage in answered.retrieval.passages) if answerer.ranks else None,
-        answer=None if reading.kind == UNREAD else reading.guess,
-        is_shown=bool(reading.answer),
-        sentences=tuple(sentence.text for sentence in reading.sentences),
+        guess=None if reading.kind == UNREAD else reading.guess,
+        answer=None if reading.kind == UNREAD else reading.answer,
+        sentences=tuple(map(asdict, reading.sentences)),
         seconds=seconds,
         confidence=None if reading.kind in {"generated", UNREAD} else reading.confidence,
         kind=reading.kind,
@@ -438,7 +438,8 @@ def _rows(
             "strategy": strategy,
             "version": version,
             "answer": outcome.answer,
-            "is_shown": outcome.is_shown,
+            "guess": outcome.guess,
+            "sentences": list(outcome.sentences),
             "kind": outcome.kind,
             "confidence": outcome.confidence,
             "error": outcome.error,
@@ -461,6 +462,7 @@ def left_out_sentences(evaluation: Evaluation) -> list[str]:
             f"{plural(report['unknown_supporting'], 'supporting id')} counted as missed, in no passage of "
             f"'{report['index']}'; were the questions written for another corpus?"
         )
+    sentences += _without_gold(report)
     golden = report.get("golden_triples") or {"unknown": 0, "not_ranked_by": []}
     if golden["unknown"]:
         be, count = ("is", "counts") if golden["unknown"] == 1 else ("are", "count")
@@ -477,6 +479,19 @@ def left_out_sentences(evaluation: Evaluation) -> list[str]:
         names = f"{plural(len(left_out), 'strategy', 'strategies')} of 'all' left out: {', '.join(left_out)}"
         sentences.append(f"{names}{why or ': '}{next(iter(left_out.values()))}")
     return sentences
+
+
+def _without_gold(report: Mapping[str, Any]) -> list[str]:
+    """What the questions have no gold for, so that it is not judged: answers, or anything at all."""
+    has_answers = any(found["answered"]["share"] is not None for found in report["strategies"].values())
+    if has_answers:
+        return []
+    if report["excluded"] == report["n"] and "golden_triples" not in report:
+        fields = "'answers', 'supporting' or 'golden_triples'"
+        return [f"Nothing was judged: no question has {fields} to compare with; add them to the question file."]
+    if report["reader"] == "none":
+        return []
+    return ["Answers were not judged (no em, no f1): no question has gold answers; add them as 'answers'."]
 
 
 def stored_run(settings: Settings, number: int) -> evaluations.StoredRun:

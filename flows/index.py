@@ -56,7 +56,7 @@ from polyhop.warehouse.build import (
 from polyhop.warehouse.files import versions
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import IndexFolder, Layout
-from polyhop.warehouse.files.records import place_of
+from polyhop.warehouse.files.records import missing_file, place_of
 from polyhop.warehouse.files.remote import push_version
 from polyhop.warehouse.files.versions import begin_run, end_run, stage_timings, starter
 from polyhop.warehouse.inbox import INBOX
@@ -518,17 +518,8 @@ def check_sources(request: IndexRequest) -> None:
     """Makes sure that files exist, a source's name can be one, and options about a source go with one."""
     source, texts = request.source, request.graph_sources
     for path in (source, texts):
-        try:
-            is_there = not isinstance(path, Path) or path.exists()
-        except PermissionError as error:
-            raise errors.SourceError(
-                f"{path} cannot be read: permission denied; allow reading it and its folders."
-            ) from error
-        if not is_there:
-            raise errors.SourceError(
-                f"There is no file or folder {path}; check the path, and whether its disk is mounted. No record was "
-                "deleted."
-            )
+        if isinstance(path, Path):
+            _require_file(path)
     if isinstance(source, GraphServer) and request.kind == "corpus":
         raise errors.SourceError(f"{source} is a graph database, not a corpus; name it with --graph (kind: graph).")
     if texts is not None and (source is None or request.kind == "corpus"):
@@ -548,6 +539,18 @@ def check_sources(request: IndexRequest) -> None:
         )
     if request.removed_source and (source is not None or request.kind is not None):
         raise errors.SourceError("--remove-source reads nothing; name no source beside it.")
+
+
+def _require_file(path: Path) -> None:
+    """Refuses a file or folder that does not exist or cannot be looked at."""
+    try:
+        is_there = path.exists()
+    except PermissionError as error:
+        raise errors.SourceError(
+            f"{path} cannot be read: permission denied; allow reading it and its folders."
+        ) from error
+    if not is_there:
+        raise missing_file(path, "check the path, and whether its disk is mounted. No record was deleted.")
 
 
 def known_request(settings: Settings, index: str, name: str = "") -> IndexRequest | None:

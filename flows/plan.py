@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from polyhop.schemas.chat import Role
-from polyhop.schemas.errors import SourceError
 from polyhop.schemas.records import Source, SourceKind
 from polyhop.schemas.settings import ENTITIES, PASSAGES, Settings, strategies_for
 from polyhop.tasks.embeddings.stage import is_known_in_advance
@@ -25,6 +24,7 @@ from polyhop.tasks.stage import tables_of
 from polyhop.warehouse.build import Build, start_build
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.records import missing_file
 from polyhop.warehouse.models.batches import WINDOW_HOURS
 from polyhop.warehouse.models.budget import Price, price_of
 from polyhop.warehouse.open_models import model_name
@@ -139,7 +139,7 @@ def plan_index(
     Extraction is planned as if a model did it, and for these strategies besides the settings' own.
     """
     if isinstance(source, Path) and not source.exists():
-        raise SourceError(f"There is no file or folder {source}; check the path.")
+        raise missing_file(source)
     names = dict.fromkeys(settings.encoder.choice_of(space).name for space in (PASSAGES, ENTITIES))
     encoder = ", ".join(name for name in names if name.startswith("litellm:"))
     needs_no_model = kind == "graph" or encoder

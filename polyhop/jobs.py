@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyhop.schemas.errors import StoreError, UnknownIdError
+from polyhop.schemas.query import model_that_read
 from polyhop.schemas.queue import JobRow, QuestionState, ResultRow, WorkerRow
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import duration
@@ -143,24 +144,23 @@ def iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, tz=UTC).isoformat(timespec="seconds")
 
 
-def results_parquet(rows: Iterator[ResultRow], path: Path) -> int:
-    """Writes results as parquet, nested parts as JSON text, batch by batch; returns the number of rows."""
+def write_results(rows: Iterator[ResultRow], path: Path) -> int:
+    """Writes results in the format that the suffix names, batch by batch; returns the number of rows.
+
+    Nested parts are JSON text in CSV and Parquet; a JSON line is the document that `polyhop jobs results` prints.
+    """
+    import pyarrow as pa
     import pyarrow.parquet as pq
-
-    return _write_results(rows, path, pq.ParquetWriter)
-
-
-def results_csv(rows: Iterator[ResultRow], path: Path) -> int:
-    """As `results_parquet`, as CSV with a line of column names."""
     from pyarrow import csv
 
-    return _write_results(rows, path, csv.CSVWriter)
+    from polyhop.warehouse.files.disk import CSV, JSON_LINES, PARQUET, named_file, require_place, write_json_lines
 
-
-def _write_results(rows: Iterator[ResultRow], path: Path, writer: Callable[..., Any]) -> int:
-    import pyarrow as pa
-
-    from polyhop.warehouse.files.disk import named_file
+    what = "the results"
+    require_place(path, what, CSV, JSON_LINES, PARQUET)
+    suffix = path.suffix.lower()
+    if suffix == JSON_LINES:
+        return write_json_lines(path, map(result_document, rows), what)
+    writer: Any = csv.CSVWriter if suffix == CSV else pq.ParquetWriter
 
     def flat(document: dict[str, Any]) -> dict[str, Any]:
         nested = {name: value for name, value in document.items() if isinstance(value, dict | list)}
@@ -168,7 +168,7 @@ def _write_results(rows: Iterator[ResultRow], path: Path, writer: Callable[..., 
 
     schema = pa.schema([pa.field(name, getattr(pa, kind)()) for name, kind in _PARQUET_COLUMNS.items()])
     count = 0
-    with named_file(path, "the results") as place, writer(place, schema) as opened:
+    with named_file(path, what) as place, writer(place, schema) as opened:
         while batch := [flat(result_document(row)) for row in islice(rows, _ROWS_PER_BATCH)]:
             opened.write_table(pa.Table.from_pylist(batch, schema=schema))
             count += len(batch)
@@ -224,7 +224,7 @@ def _result_rows(job: JobRow, row: ResultRow) -> Iterator[dict[str, Any]]:
     reading, tokens = _mapping(stored.get("reading")), _mapping(stored.get("tokens"))
     asked = {"job_id": job.job_id, "id": row.question_id, "question": row.question, "answer": row.answer}
     ended = {"error": row.error, "error_class": row.error_class, "attempts": row.attempts, "topic": row.topic}
-    read = {"confidence": reading.get("confidence"), "read_by": reading.get("by"), "model": reading.get("model")}
+    read = {"confidence": reading.get("confidence"), "read_by": reading.get("by"), "model": model_that_read(reading)}
     yield {
         **asked,
         "guess": stored.get("guess", row.answer),

@@ -37,7 +37,7 @@ def diff_versions(
     """The JSON contract of `polyhop versions --diff`: what changed, and, if a question file is named, other answers.
 
     Each question is asked of both versions, by a strategy or each version's own default; the document has those with
-    another answer, or other first ten passages.
+    another answer, best guess, sentence shown, or other first ten passages.
     """
     from polyhop.api import open_index
     from polyhop.warehouse.files.questions import usable_questions
@@ -58,18 +58,35 @@ def diff_versions(
         if not asked:
             raise SourceError(f"{questions} holds no usable question; at least one is needed.")
         answers = zip(*map(answers_of, versions), strict=True)
-    counts, changed = {"asked": len(asked), "other_answers": 0, "other_passages": 0}, []
-    for before, after in answers:
-        old, new = ([row["id"] for row in one.passages] for one in (before, after))
-        counts["other_answers"] += before.answer != after.answer
-        counts["other_passages"] += old != new
-        row = {
-            "question": before.question,
-            "answer": {"before": before.answer, "after": after.answer},
-            "passages": {"before": old, "after": new},
-            "passages_added": [one for one in new if one not in old],
-            "passages_removed": [one for one in old if one not in new],
-        }
-        if before.answer != after.answer or old != new:
-            changed.append(row)
-    return {**document, "questions": {**counts, "changed": changed}}
+    rows = [_compared(*pair) for pair in answers]
+    differing = [[part for part in _COUNTED if row[part]["before"] != row[part]["after"]] for row in rows]
+    counts = {count: sum(part in parts for parts in differing) for part, count in _COUNTED.items()}
+    changed = [row for row, parts in zip(rows, differing, strict=True) if parts]
+    return {**document, "questions": {"asked": len(asked), **counts, "changed": changed}}
+
+
+_COUNTED = {
+    "answer": "other_answers",
+    "guess": "other_guesses",
+    "sentences": "other_sentences",
+    "passages": "other_passages",
+}
+"""Parts of an answer that are compared, and the counts of questions in which they differ."""
+
+
+def _compared(before: "Answer", after: "Answer") -> dict[str, Any]:
+    """A question with both answers; sentences are compared without their offsets."""
+    sentences = [
+        [{name: sentence[name] for name in ("passage_id", "text")} for sentence in answer.sentences]
+        for answer in (before, after)
+    ]
+    old, new = ([row["id"] for row in answer.passages] for answer in (before, after))
+    return {
+        "question": before.question,
+        "answer": {"before": before.answer, "after": after.answer},
+        "guess": {"before": before.guess, "after": after.guess},
+        "sentences": {"before": sentences[0], "after": sentences[1]},
+        "passages": {"before": old, "after": new},
+        "passages_added": [one for one in new if one not in old],
+        "passages_removed": [one for one in old if one not in new],
+    }

@@ -457,7 +457,8 @@ class CorpusSettings(Section):
         ge=0,
         le=1,
         description="Share of unusable records above which a run fails and publishes nothing, 0 to 1. Fewer than 20 "
-        "unusable files of a folder do not count, unless nothing in it can be used.",
+        "unusable files of a folder, and unusable records of a source of fewer than 20, do not count, unless nothing "
+        "in it can be used.",
     )
     follow_links: bool = Field(
         default=False, description="Whether a folder corpus reads what symbolic links out of the folder lead to."

@@ -10,7 +10,7 @@ from polyhop.output import print_block, print_error, print_json, print_line
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import evidence_of
-from polyhop.schemas.query import UNREAD
+from polyhop.schemas.query import UNREAD, model_that_read
 from polyhop.schemas.text import names_in, plural
 from polyhop.terminal import passage_line, text_line
 
@@ -46,9 +46,9 @@ def ask(
         raise ConfigurationError("--html and --explain show one index; name one of them alone, or leave them out.")
     if html is not None:
         from polyhop.pages.answer_page import PAGE
-        from polyhop.warehouse.files.disk import require_place
+        from polyhop.warehouse.files.disk import HTML, require_place
 
-        require_place(html, PAGE)
+        require_place(html, PAGE, HTML)
     settings = options.with_reader(options.settings_of(root, set_), reader)
     if len(names) > 1:
         from polyhop.api import open_indexes
@@ -172,12 +172,13 @@ def _print_reading(reading: dict[str, Any]) -> None:
     if not reading.get("model"):
         return
     usage, prompt = reading["usage"], reading["prompt"]
+    label = "Read by" if model_that_read(reading) else "Asked"
     if prompt is None:
-        print_line(f"Read by   {reading['model']}")
+        print_line(f"{label:<10}{reading['model']}")
         return
     tokens = f"{usage['prompt_tokens']} + {usage['completion_tokens']} tokens, {cost_words(usage['cost_usd'])}"
     paid = ", paid for before" if reading["cached"] else ""
-    print_line(f"Read by   {reading['model']}, prompt {prompt['name']} {prompt['hash'][:8]}, {tokens}{paid}")
+    print_line(f"{label:<10}{reading['model']}, prompt {prompt['name']} {prompt['hash'][:8]}, {tokens}{paid}")
     if fallback := reading["fallback"]:
         why = f"{fallback['error_class']}: {fallback['error']}"
         print_line(f"  the model's reply was unusable, so the reader by rules answered: {why}")

@@ -210,7 +210,7 @@ def _print_reading(report: Mapping[str, Any]) -> None:
         if taken["model"]:
             unusable = "left unanswered" if name == CLOSED_BOOK else "read by rules instead"
             print_line(
-                f"{name} read by {taken['model']}: {plural(taken['calls'], 'call')}, {taken['cached']} cached, "
+                f"{name} asked {taken['model']}: {plural(taken['calls'], 'call')}, {taken['cached']} cached, "
                 f"{taken['fallbacks']} {unusable}, {taken['prompt_tokens']} + {taken['completion_tokens']} "
                 f"tokens, {cost_words(taken['cost_usd'])}"
             )
@@ -337,7 +337,9 @@ def print_comparison(changes: Mapping[str, Any]) -> None:
     if changes["most_changed"]:
         print_line("Questions that changed most")
     for row in changes["most_changed"]:
-        before, after = (answer or "(none)" for answer in row["answers"])
+        answers = row["answers"]
+        changed = row["guesses"] if answers[0] == answers[1] else answers  # metrics are of guesses, shown or not
+        before, after = (answer or "(none)" for answer in changed)
         moved = ", ".join(f"{m} {row[m]:+.2f}" for m in WEIGHED if m in row)
         print_line(f"  {row['strategy']}  [{row['id']}] {moved or 'another answer'}: {before} -> {after}")
 

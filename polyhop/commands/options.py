@@ -89,5 +89,5 @@ def pairs(values: list[str] | None, option: str) -> Mapping[str, str]:
         name, separator, content = value.partition("=")
         if not separator or not name.strip():
             raise ConfigurationError(f"{option} takes name=value, not '{value}'.")
-        parsed[name.strip()] = content.strip()
+        parsed[name.strip()] = content
     return parsed

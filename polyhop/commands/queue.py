@@ -143,7 +143,9 @@ def retry(
 @jobs.command("results")
 def results(
     job: JobId,
-    out: Annotated[Path | None, Option("--out", help="Write parquet instead of printing JSON lines.")] = None,
+    out: Annotated[
+        Path | None, Option("--out", help="Write a file, by its suffix .csv, .jsonl or .parquet, instead of printing.")
+    ] = None,
     metrics: Annotated[bool, Option("--metrics", help="Print metrics against the file's gold (--json: all).")] = False,
     set_: options.Set = None,
     root: options.Root = None,
@@ -151,7 +153,7 @@ def results(
 ) -> None:
     """Print a job's questions with their answers, in submitted order, as JSON lines; at any time."""
     from polyhop.flows.answer import job_metrics
-    from polyhop.jobs import result_document, results_parquet
+    from polyhop.jobs import result_document, write_results
     from polyhop.warehouse.open import open_questions
 
     with open_questions(options.settings_of(root, set_)) as queue:
@@ -165,7 +167,7 @@ def results(
                 )
             print_json(rounded(measured)) if json else print_metrics(measured)
         elif out is not None:
-            count = results_parquet(rows, out)
+            count = write_results(rows, out)
             written = {"job_id": job, "rows": count, "file": str(out)}
             print_json(written) if json else print_line(f"{plural(count, 'row')} in {out}")
         else:
@@ -210,9 +212,9 @@ def explain(
         row = require_result(queue, job, question)
     if html is not None:
         from polyhop.pages.answer_page import PAGE, write_stored_page
-        from polyhop.warehouse.files.disk import require_place
+        from polyhop.warehouse.files.disk import HTML, require_place
 
-        require_place(html, PAGE)
+        require_place(html, PAGE, HTML)
         write_stored_page(html, row.result, settings)
         print_error(f"Page written to {html}")
     if json:
@@ -241,6 +243,7 @@ def replay(
     """Ask a stored question again on the version it was answered from, side by side with the stored answer."""
     from polyhop.api import open_index
     from polyhop.jobs import require_result
+    from polyhop.schemas.query import model_that_read
     from polyhop.schemas.settings import with_min_confidence
     from polyhop.terminal import triple_words
     from polyhop.warehouse.open import open_questions
@@ -269,7 +272,7 @@ def replay(
     print_line(f"Answer    {stored['answer']:<50}{again['answer']}")
     both = (stored, again)
     readings = [one.get("reading") or {} for one in both]
-    by, by_now = (str(reading.get("model") or reading.get("by") or "rules") for reading in readings)
+    by, by_now = (str(model_that_read(reading) or reading.get("by") or "rules") for reading in readings)
     print_line(f"Read by   {by:<50}{by_now}")
     triples = [[triple_words(row)[:48] for row in one.get("triples") or ()] for one in both]
     passages = [[f"{row['title'][:38]} [{row['id']}]" for row in one["passages"]] for one in both]

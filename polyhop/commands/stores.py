@@ -204,30 +204,47 @@ def _print_difference(
             print_line("  …")
     if "questions" not in document:
         return
-    asked = document["questions"]
+    _print_answers(document["questions"])
+
+
+def _print_answers(asked: dict[str, Any]) -> None:
+    """How often answers differ between two versions, and the first questions whose answers do."""
     print_line(
         f"questions: {asked['asked']:,} asked; other answers: {asked['other_answers']:,}, "
-        f"other passages: {asked['other_passages']:,}"
+        f"guesses: {asked['other_guesses']:,}, sentences: {asked['other_sentences']:,}, "
+        f"passages: {asked['other_passages']:,}"
     )
     for row in asked["changed"][:_SHOWN_ANSWERS]:
         print_line(f"  {row['question']}")
-        if row["answer"]["before"] != row["answer"]["after"]:
-            print_line(f"    {row['answer']['before'] or '(none)'} -> {row['answer']['after'] or '(none)'}")
+        answer, guess = row["answer"], row["guess"]
+        for label, part in (("", answer), ("guess: ", guess)):
+            if part["before"] != part["after"] and (part is answer or guess != answer):
+                print_line(f"    {label}{part['before'] or '(none)'} -> {part['after'] or '(none)'}")
+        old, new = ([_quoted(sentence) for sentence in row["sentences"][when]] for when in ("before", "after"))
+        for sign, lines, others in (("+", new, old), ("-", old, new)):
+            for line in lines:
+                if line not in others:
+                    print_line(f"    {sign} {line}")
         for sign, name in (("+", "passages_added"), ("-", "passages_removed")):
             if row[name]:
                 print_line(f"    {sign} {', '.join(row[name])}")
 
 
+def _quoted(sentence: dict[str, Any]) -> str:
+    """A sentence in a line, after the passage that holds it."""
+    return f"[{sentence['passage_id']}] {' '.join(sentence['text'].split())}"
+
+
 def _changed(what: str, row: dict[str, Any]) -> str:
-    """What changed, in a line: `p2 (was p1)`, `Mme Curie (into Marie Curie)`."""
+    """A change in a line: `p2 (was p1)`, `Mme Curie (into Marie Curie)`, `Ulm (LOCATION -> ORGANIZATION)`."""
     if what == "relations":
         return f"{row['source']} | {row['relation']} | {row['target']}"
     if what == "records":
         source = f" [{row['source']}]" if row["source"] else ""
         was = f" (was {row['from_id']})" if row["from_id"] else ""
         return f"{row['record_id']}{was}{source}"
-    led = {"merged": "into", "split": "from"}.get(row["kind"])
-    return f"{row['name']} ({led} {row['other']})" if led else row["name"]
+    relation = {"merged": "into ", "split": "from ", "renamed": "was "}.get(row["kind"], "")
+    return f"{row['name']} ({relation}{row['other']})" if row["other"] else row["name"]
 
 
 cache = typer.Typer(
@@ -327,10 +344,10 @@ def evict(
 def export_replies(file: File, root: Root = None, json: Json = False) -> None:
     """Write all valid replies into a parquet file."""
     from polyhop.warehouse.cache.replies import ReplyCache, export_replies
-    from polyhop.warehouse.files.disk import require_place
+    from polyhop.warehouse.files.disk import PARQUET, require_place
     from polyhop.warehouse.files.layout import Layout
 
-    require_place(file, "the replies")
+    require_place(file, "the replies", PARQUET)
     with closing(ReplyCache(Layout(settings_of(root).root).reply_cache)) as cache:
         count = export_replies(cache, file)
     print_json({"exported": count}) if json else print_line(f"{plural(count, 'reply', 'replies')} written to {file}")

@@ -19,7 +19,7 @@ from polyhop.schemas.text import plural
 from polyhop.schemas.version import VERSION
 from polyhop.terminal import location_words, passage_texts, shown_triples
 from polyhop.warehouse.artefacts import GRAPH, NAMES, RELATIONS
-from polyhop.warehouse.files.disk import named_file
+from polyhop.warehouse.files.disk import HTML, named_file
 from polyhop.warehouse.open import open_published
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.registry import parse_parameters, spec_of
@@ -250,7 +250,7 @@ def all_parameters(document: Mapping[str, Any], given: Mapping[str, object]) -> 
 def write_page(path: Path, document: Mapping[str, Any], material: PageMaterial) -> None:
     """Writes the page, whole or not at all; what is not a character (half a surrogate pair) becomes a question mark."""
     page = answer_page(document, material)
-    with named_file(path, PAGE) as place:
+    with named_file(path, PAGE, HTML) as place:
         place.write_bytes(page.encode("utf-8", errors="replace"))
 
 

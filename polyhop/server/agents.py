@@ -41,7 +41,9 @@ INSTRUCTIONS = "Answers multi-hop questions from published indexes, which polyho
 ASK = "Answers a question, also one that needs several documents, with the passages that the answer stands on."
 SEARCH = "Ranks passages for a question, which nobody reads."
 
-IndexName = Annotated[str, Field(description="Name of the index; the resource polyhop://indexes lists all.")]
+IndexName = Annotated[
+    str | None, Field(description="Name of the index, as polyhop://indexes lists all; default: the only one.")
+]
 Text = Annotated[str, Field(max_length=MAX_QUESTION_CHARACTERS, description="The question, in plain words.")]
 Strategy = Annotated[str | None, Field(description="How passages are found; default: that of the index.")]
 Limit = Annotated[int, Field(ge=1, le=100, description="Passages to return.")]
@@ -141,40 +143,48 @@ async def _told(work: Awaitable[T]) -> T:
         raise ResourceNotFoundError(redact(str(error))) from error
 
 
+async def _named(service: Service, index: str | None) -> str:
+    """The index that a call names, or the only one."""
+    return await _told(service.run(lambda: service.named_index(index)))
+
+
 def _answering(service: Service, *, reads: bool) -> Callable[..., Any]:
     async def answer(
-        index: IndexName,
         question: Text,
+        index: IndexName = None,
         strategy: Strategy = None,
         limit: Limit = 10,
         where: Where = None,
         version: Version = None,
     ) -> Answered:
-        found = await _told(service.ask(Asked(index, question, version, strategy, limit, where=where, reads=reads)))
-        return Answered.model_validate({**found.reading, **answer_document(found), "index": index})
+        name = await _named(service, index)
+        found = await _told(service.ask(Asked(name, question, version, strategy, limit, where=where, reads=reads)))
+        return Answered.model_validate({**found.reading, **answer_document(found), "index": name})
 
     return answer
 
 
 def _looking(service: Service) -> list[Callable[..., Any]]:
-    async def find_entities(index: IndexName, name: Name, *, fuzzy: Fuzzy = True, version: Version = None) -> Entities:
+    async def find_entities(
+        name: Name, *, index: IndexName = None, fuzzy: Fuzzy = True, version: Version = None
+    ) -> Entities:
         """Finds entities by name; their ids are for neighbours."""
 
         def look(opened: Index) -> Entities:
             found = opened.graph.find_entities(name, fuzzy=fuzzy)[:MAX_LISTED]
-            return Entities(index=index, version=opened.version, entities=found)
+            return Entities(index=opened.name, version=opened.version, entities=found)
 
-        return await _told(service.use(index, look, version))
+        return await _told(service.use(await _named(service, index), look, version))
 
     async def neighbours(
-        index: IndexName, entity_id: EntityId, depth: Depth = 1, version: Version = None
+        entity_id: EntityId, index: IndexName = None, depth: Depth = 1, version: Version = None
     ) -> Neighbours:
         """Lists the entities within some relations of one, and the passages that mention it."""
 
         def look(opened: Index) -> Neighbours:
             near, ids = opened.graph.traverse(entity_id, depth), opened.graph.chunks_for_entities([entity_id])
             return Neighbours(
-                index=index,
+                index=opened.name,
                 version=opened.version,
                 entity=opened.graph.entity(entity_id),
                 neighbours=near[:MAX_LISTED],
@@ -183,19 +193,23 @@ def _looking(service: Service) -> list[Callable[..., Any]]:
                 passage_count=len(ids),
             )
 
-        return await _told(service.use(index, look, version))
+        return await _told(service.use(await _named(service, index), look, version))
 
-    async def connect(index: IndexName, a: Name, b: Name, max_length: Length = 4, version: Version = None) -> Entities:
+    async def connect(
+        a: Name, b: Name, index: IndexName = None, max_length: Length = 4, version: Version = None
+    ) -> Entities:
         """Finds the shortest connections between two entities, with the passages that state them."""
-        found = await _told(service.use(index, lambda one: one.graph.connect(a, b, max_length=max_length), version))
+        name = await _named(service, index)
+        found = await _told(service.use(name, lambda one: one.graph.connect(a, b, max_length=max_length), version))
         return Entities.model_validate(found.to_json() | {"entities": [*found.from_entities, *found.to_entities]})
 
-    async def sql(index: IndexName, query: Query, version: Version = None) -> Rows:
+    async def sql(query: Query, index: IndexName = None, version: Version = None) -> Rows:
         """Runs a query that only reads on the tables that polyhop://INDEX/tables lists; at most 200 rows come back."""
-        found = await _told(service.run(lambda: sql_document(service, index, query, version)))
+        name = await _named(service, index)
+        found = await _told(service.run(lambda: sql_document(service, name, query, version)))
         rows = json.loads(json_text(found["rows"][:MAX_LISTED]))  # dates and such as text, as `polyhop sql --json`
         is_cut = found["truncated"] or len(found["rows"]) > MAX_LISTED
-        return Rows.model_validate(found | {"index": index, "rows": rows, "truncated": is_cut})
+        return Rows.model_validate(found | {"index": name, "rows": rows, "truncated": is_cut})
 
     return [find_entities, neighbours, connect, sql]
 
@@ -208,15 +222,22 @@ def _add_resources(server: "MCPServer[Any]", service: Service) -> None:
 
     @server.resource("polyhop://{index}/documents/{document}", mime_type="application/json")
     async def documents(index: str, document: str) -> str:
-        """A document of the current version: {index, version, document, passages[{id, title, text}]}."""
+        """A document of the current version, by its id or that of a record or passage in it.
+
+        Returns {index, version, document, passages[{id, title, text}]}.
+        """
 
         def look(opened: Index) -> str:
-            asked = {"id": document, "limit": MAX_DOCUMENT, "offset": 0}
-            rows = opened.session.published.rows(statement("pages", "passages_of_document"), asked)
+            read, named = opened.session.published.rows, document
+            asked = {"limit": MAX_DOCUMENT, "offset": 0}
+            rows = read(statement("pages", "passages_of_document"), asked | {"id": named})
+            if not rows:
+                for (named,) in read(statement("pages", "document_of_record"), {"id": document}):
+                    rows = read(statement("pages", "passages_of_document"), asked | {"id": named})
             if not rows:
                 raise UnknownIdError(f"Index '{index}' has no document '{document}' in version {opened.version}.")
             passages = [{"id": one, "title": title, "text": text} for one, _, title, text in rows]
-            return json_text({"index": index, "version": opened.version, "document": document, "passages": passages})
+            return json_text({"index": index, "version": opened.version, "document": named, "passages": passages})
 
         return await _told(service.use(index, look))
 

@@ -17,7 +17,7 @@ from starlette.background import BackgroundTask
 from polyhop.api import MAX_TOPIC_CHARACTERS, Answer, Index
 from polyhop.flows.answer import submit_file
 from polyhop.inbox import add_records
-from polyhop.jobs import job_document, result_document, result_tables, results_csv, results_parquet
+from polyhop.jobs import job_document, result_document, result_tables, write_results
 from polyhop.output import json_text
 from polyhop.schemas.errors import MAX_QUESTION_CHARACTERS, SourceError, UnknownIdError
 from polyhop.schemas.queue import JobSpec
@@ -412,7 +412,7 @@ def results_response(service: Service, job: int, kind: str) -> Response:
         if kind != "jsonl":
             folder = TemporaryDirectory(prefix="polyhop-results-")
             path = Path(folder.name) / name
-            {"csv": results_csv, "parquet": results_parquet}[kind](queue.results(job), path)
+            write_results(queue.results(job), path)
             return FileResponse(path, filename=name, background=BackgroundTask(folder.cleanup))
 
     def lines() -> Iterator[str]:

@@ -10,6 +10,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from polyhop.api import Index
 from polyhop.pages.drawing import Edge, EvidenceGraph, Node, draw
+from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import UnknownIdError
 from polyhop.schemas.names import name_tokens
 from polyhop.server.api import MAX_JOB, index_row
@@ -101,7 +102,7 @@ def _add_index(router: APIRouter, pages: Pages) -> None:
                 "encoder": shown.opened.session.encoder_model,
                 "entities": shown.rows("first_entities", limit=FIRST),
                 "quarantine": shown.pager(shown.rows("quarantine", **_slice(page)), page),
-                "ledger": shown.rows("ledger", limit=MANY),
+                "ledger": [row | {"cost": cost_words(row["cost_usd"])} for row in shown.rows("ledger", limit=MANY)],
                 "coverage": shown.rows("hub_coverage", limit=MANY) if has_hubs else [],
                 "has_hubs": has_hubs,
             }

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from polyhop.api import Answer, Index, open_index
 from polyhop.inbox import InboxRuns
-from polyhop.schemas.errors import PolyhopError
+from polyhop.schemas.errors import ConfigurationError, PolyhopError
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import require_version
@@ -190,6 +190,20 @@ class Service:
     def index_names(self) -> list[str]:
         """Names of the published indexes, in order."""
         return self.layout.index_names()
+
+    def named_index(self, name: str | None) -> str:
+        """The index of that name, or the only one if no name is given.
+
+        Raises:
+            ConfigurationError: If no name is given, and there is no index or more than one.
+        """
+        if name is not None:
+            return name
+        names = self.index_names()
+        if len(names) != 1:
+            there_are = f"there are: {', '.join(names)}" if names else "there is none under this root"
+            raise ConfigurationError(f"'index' is needed unless there is exactly one; {there_are}.")
+        return names[0]
 
     async def ask(self, asked: Asked) -> Answer:
         """Answers a question, in one batch with others that wait.

@@ -135,7 +135,7 @@ class Outcome:
 
     # Passage ids, in descending order of score; None if none was to be made: retrieval is not judged.
     ranking: tuple[str, ...] | None = ()
-    answer: str | None = None  # The best guess, shown or not; "" if nothing was found, None if no reader ran.
+    guess: str | None = None  # The best short answer, shown or not; "" if nothing was found, None if no reader ran.
     seconds: float | None = None
     error: str | None = None  # Why the question failed; it then counts 0 and has no latency.
     confidence: float | None = None
@@ -147,8 +147,8 @@ class Outcome:
     cost_usd: float | None = 0.0
     # Ids of ranked triples, in descending order of score; None of a strategy that ranks none.
     triples: tuple[TripleIds, ...] | None = None
-    is_shown: bool = False  # Whether it is shown as the short answer.
-    sentences: Sequence[str] = ()  # What is shown with it, or instead of it.
+    answer: str | None = None  # The short answer that is shown, "" if none is; None if no reader ran.
+    sentences: Sequence[Mapping[str, Any]] = ()  # Shown with the answer or instead of it, as in the JSON of `ask`.
 
 
 def long_answer_words(gold: Iterable[Sequence[str]]) -> float | None:
@@ -214,7 +214,7 @@ def question_values(
     """Every metric of every question, in order; a failed question has 0 wherever it counts."""
     if len(gold) != len(outcomes):
         raise AlgorithmError(f"{len(gold)} questions, but {len(outcomes)} outcomes.")
-    read = any(o.answer is not None for o in outcomes) or all(o.error and o.is_read for o in outcomes)
+    read = any(o.guess is not None for o in outcomes) or all(o.error and o.is_read for o in outcomes)
     has_triples = any(question.triples for question in gold)
     is_long = long_answer_words(question.answers for question in gold) is not None
     return [
@@ -245,7 +245,7 @@ def _answer_values(question: GoldQuestion, outcome: Outcome, *, read: bool, is_l
         return values
     if outcome.error is not None:
         return values | dict.fromkeys(judge, 0.0)
-    return values | {name: value(outcome.answer or "", question.answers) for name, value in judge.items()}
+    return values | {name: value(outcome.guess or "", question.answers) for name, value in judge.items()}
 
 
 def _strategy_report(
@@ -260,12 +260,12 @@ def _strategy_report(
     # match: where none is judged, there is no curve.
     # `shown` is of what is shown as a short answer; `sentence_hit`: a sentence that is shown holds a gold answer.
     judged = [(outcome, row) for outcome, row in zip(outcomes, values, strict=True) if row["f1"] is not None]
-    answered = [(outcome, row) for outcome, row in judged if outcome.answer]
+    answered = [(outcome, row) for outcome, row in judged if outcome.guess]
     is_long = any(CONTAINMENT in row for row in values)
     names = ANSWER_METRICS if is_long else ("em", "f1")
-    shown = [row for outcome, row in judged if outcome.is_shown]
+    shown = [row for outcome, row in judged if outcome.answer]
     hits = [
-        sentence_hit(outcome.sentences, question.answers)
+        sentence_hit([sentence["text"] for sentence in outcome.sentences], question.answers)
         for question, outcome, row in zip(gold, outcomes, values, strict=True)
         if row["f1"] is not None and not {"yes", "no"}.issuperset(question.answers)
     ]
@@ -467,7 +467,7 @@ def _most_changed(pairs: Sequence[tuple[Row, Row]]) -> list[dict[str, Any]]:
     for before, after in pairs:
         changes = {metric: _difference(before.get(metric), after.get(metric)) or 0.0 for metric in _WEIGHED}
         size = round(sum(map(abs, changes.values())), 12)
-        if size or before["answer"] != after["answer"]:
+        if size or any(before[name] != after[name] for name in ("answer", "guess")):
             rows.append(
                 {
                     "id": before["id"],
@@ -476,6 +476,7 @@ def _most_changed(pairs: Sequence[tuple[Row, Row]]) -> list[dict[str, Any]]:
                     "change": size,
                     **{metric: change for metric, change in changes.items() if change},
                     "answers": [before["answer"], after["answer"]],
+                    "guesses": [before["guess"], after["guess"]],
                 }
             )
     rows.sort(key=lambda row: (-row["change"], row["strategy"], row["id"]))

@@ -158,9 +158,9 @@ def quarantine_table(bad: Iterable[BadRecord]) -> pa.Table:
     return pa.Table.from_pylist(list(map(asdict, bad)), schema=QUARANTINE.arrow)
 
 
-FEWEST_FILES = 20
-"""Fewer unusable files than this never refuse a folder, however small, of which anything can be used. Chosen: with the
-share of .05 it counts from 400 files on, and whoever has fewer reads the list of what was left out."""
+FEWEST_COUNTED = 20
+"""The share counts from so many records of a source on, and from so many unusable files of a folder, unless nothing can
+be used. Chosen: with the share of .05 a single bad record would refuse any smaller source, and the run lists them."""
 
 
 def check_share(
@@ -175,8 +175,8 @@ def check_share(
 ) -> None:
     """Refuses a source with too many unusable records."""
     share = build.settings.corpus.max_quarantine_share
-    counted = bad - (lacking + (files if files < FEWEST_FILES else 0) if good else 0)
-    if counted <= share * (good + counted):
+    counted = bad - (lacking + (files if files < FEWEST_COUNTED else 0) if good else 0)
+    if counted <= share * (good + counted) or (good and good + counted < FEWEST_COUNTED):
         return
     advice = "Fix them."
     if good:

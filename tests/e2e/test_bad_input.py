@@ -25,7 +25,7 @@ def published(published_towns: Path, tmp_path_factory: pytest.TempPathFactory) -
     folder = tmp_path_factory.mktemp("bad-input")
     shutil.copytree(published_towns, folder / "root")
     write_rows(folder / "good.jsonl", GOOD)
-    write_rows(folder / "half.jsonl", GOOD[:1], '{"text": ')
+    write_rows(folder / "half.jsonl", GOOD[:10], *['{"text": '] * 10)
     write_rows(folder / "questions.jsonl", [{"id": "q1", "question": "Which river does Town 1 lie on?"}])
     (folder / "blank.jsonl").write_bytes(b"\n\n")
     (folder / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20)
@@ -49,8 +49,16 @@ def _current(root: Path) -> tuple[str, list[str]]:
         (f"ask Who? {T} --param seeds", 2, "name=value"),
         ("ask Who? --index ../x", 2, "is not a name for an index"),
         (f"index nothere.jsonl {T}", 1, "There is no file or folder nothere.jsonl"),
+        (
+            f"index https://a.example/b.html {T}",
+            1,
+            "https://a.example/b.html is a URL, and URLs are not read; ",
+        ),
+        (f"index --graph https://a.example/b.ttl {T}", 1, "https://a.example/b.ttl is a URL, and URLs are not read"),
+        ("plan s3://bucket/c.jsonl", 1, "s3://bucket/c.jsonl is a URL, and URLs are not read"),
+        (f"submit https://a.example/q.jsonl {T}", 1, "https://a.example/q.jsonl is a URL, and URLs are not read"),
         *((f"index {file} {T} --replace", 1, file) for file in ("blank.jsonl", "picture.png")),
-        (f"index half.jsonl {T} --replace", 1, "1 of 2 records in"),
+        (f"index half.jsonl {T} --replace", 1, "10 of 20 records in"),
         ("index --index none", 2, "SOURCE"),
         (f"index {T} --partial", 1, "--partial, --source-name and --replace say how SOURCE is read"),
         (f"index . {T} --set batch_sise=3", 2, "did you mean 'batch_size'"),

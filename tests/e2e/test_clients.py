@@ -18,6 +18,7 @@ import httpx
 import httpx2
 import openai
 import pytest
+from empty_version import publish_empty
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from small_indexes import Call, publish
@@ -28,7 +29,10 @@ from polyhop import Index, RemoteIndex
 from polyhop.cli import app
 from polyhop.integrations.langchain import PolyhopRetriever
 from polyhop.schemas import errors
+from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.settings import Settings
+from polyhop.server.service import Service
+from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.tables.query import TABLES_QUERY
 
 TOKEN = "long-and-secret-token"
@@ -453,6 +457,43 @@ def test_a_body_that_cannot_be_read_gets_an_error(http_address: str, line: str, 
     error = reply.json()
     assert (reply.status_code, error["id"], error["error"]["code"]) == (400, number, code)
     assert "pydantic" not in reply.text
+
+
+@pytest.mark.parametrize("ask_server", ["http"], indirect=True)
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("ask", {"question": DESIGNER, "strategy": "bm25"}),
+        ("search_passages", {"question": DESIGNER, "strategy": "bm25"}),
+        ("find_entities", {"name": "Paris"}),
+        ("connect", {"a": "Statue of Liberty", "b": "Paris"}),
+        ("sql", {"query": "SELECT 1 AS one"}),
+    ],
+)
+def test_a_tool_without_an_index_uses_the_only_one(ask_server: Call, tool: str, given: dict[str, Any]) -> None:
+    result = ask_server(lambda client: client.call_tool(tool, given))
+    assert (result.is_error, result.structured_content["index"]) == (False, "demo")
+
+
+def test_an_index_must_be_named_where_there_are_several(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        publish_empty(Layout(tmp_path).index(name))
+    service = Service(Settings(root=tmp_path))
+    try:
+        with pytest.raises(ConfigurationError, match=r"'index' is needed .*; there are: one, other\."):
+            service.named_index(None)
+    finally:
+        service.close()
+
+
+@pytest.mark.parametrize("ask_server", ["http"], indirect=True)
+@pytest.mark.parametrize("name", ["record_id", "passage_id"])
+def test_a_document_is_read_by_the_id_that_results_show(ask_server: Call, local: Index, name: str) -> None:
+    (row,) = local.sql("SELECT * FROM passages WHERE record_id <> document_id ORDER BY ALL LIMIT 1").to_pylist()
+    read = ask_server(lambda client: client.read_resource(f"polyhop://demo/documents/{row[name]}"))
+    document = json.loads(read.contents[0].text)
+    assert document["document"] == row["document_id"]
+    assert row["passage_id"] in [passage["id"] for passage in document["passages"]]
 
 
 def test_standard_output_has_the_protocol_alone_and_http_is_guarded(

@@ -203,7 +203,7 @@ def test_a_run_says_what_was_evaluated_and_how(root: Path, evaluate: Call) -> No
     assert groups == [[("1", 3), ("2", 3)], [("<b>bridge</b>", 4), ("comparison", 2)]]
     assert set(timings["strategies"]["bm25"]["parts_ms"]) >= {"encoding", "reading"}
     assert timings["peak_rss_mb"] > 1
-    assert (len(rows), {row["is_shown"] for row in rows}) == (12, {False})
+    assert (len(rows), {row["answer"] for row in rows}) == (12, {""})
     assert run["results"]["bm25"]["shown"]["share"] == 0
     assert any(row["confidence"] > 0 for row in rows)
 
@@ -242,6 +242,25 @@ def test_an_unsure_answer_is_silenced_by_the_asker_and_by_the_job(command: Call,
     assert [row["answer"] for row in empty] == [""] * 6
     listed = json.loads(command("jobs --json").stdout)
     assert {row["job_id"]: row["min_confidence"] for row in listed} == {jobs[0]: 0.1, jobs[1]: 1}
+
+
+@pytest.mark.parametrize("least", [0.1, 1])
+def test_a_row_has_answer_guess_and_sentences_as_ask_has(good: Call, evaluated: Call, root: Path, least: float) -> None:
+    shown = f"--set reader.min_confidence={least}"
+    evaluated(f"--no-store --sample 1 --out rows.jsonl --strategies bm25 {shown}")
+    row = json.loads((root.parent / "rows.jsonl").read_text(encoding="utf-8"))
+    (asked,) = good(f"ask '{row['question']}' --index towns --strategy bm25 --json {shown}")
+    assert row.items() >= {name: asked[name] for name in ("answer", "guess", "sentences")}.items()
+
+
+def test_metrics_of_a_job_are_those_of_the_evaluation(good: Call, evaluated: Call) -> None:
+    compared = ("em", "f1", "answered", "shown", "sentence_hit")
+    report = evaluated("--no-store --strategies bm25 --set reader.min_confidence=.4")["strategies"]["bm25"]
+    submit = "submit questions.jsonl --skip-bad --index towns --strategy bm25 --json --min-confidence .4"
+    (job,) = good(submit)
+    good("worker --until-empty --json")
+    (metrics,) = good(f"results {job['job_id']} --metrics --json")
+    assert {name: metrics[name] for name in compared} == {name: report[name] for name in compared}
 
 
 def test_long_gold_answers_are_judged_by_f1_and_containment(evaluate: Call, evaluated: Call, root: Path) -> None:
@@ -386,3 +405,19 @@ def test_the_report_that_eval_stores_fits_every_window_and_loads_nothing(browser
         assert all(address.startswith("data:image/png;base64,") for address in looked.requests[1:])
         assert looked.values["drawn"] == 3  # recall, two differences
     assert looked.values["cut_tables"] == 0
+
+
+@pytest.mark.parametrize(
+    ("gold", "sentence"),
+    [
+        ({}, "Nothing was judged: no question has 'answers', 'supporting' or 'golden_triples'"),
+        ({"supporting": ["p1"]}, "Answers were not judged (no em, no f1): no question has gold answers"),
+        ({"answers": ["River 1"]}, ""),
+    ],
+)
+def test_an_evaluation_says_what_it_has_no_gold_for(
+    evaluate: Call, root: Path, gold: dict[str, Any], sentence: str
+) -> None:
+    write_rows(root.parent / "gold.jsonl", [{"id": "q1", "question": "Which river does Town 1 lie on?", **gold}])
+    said = evaluate("--strategies bm25 --no-store", "gold.jsonl").stderr
+    assert (sentence in said, "judged" in said) == (True, bool(sentence))

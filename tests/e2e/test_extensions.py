@@ -91,8 +91,7 @@ def test_a_corpus_in_a_format_of_another_package_is_indexed_alone_and_in_a_folde
     (corpus / "b.txt").write_text("Alexandria lies by the sea.", encoding="utf-8")
     for source, passages in ((corpus / "a.xml", ["p1", "p3"]), (corpus, ["b.txt", "p1", "p3"])):
         named = ("--index", source.stem, "--json")
-        settings = ("--set", "strategies=bm25", "--set", "corpus.max_quarantine_share=0.5")
-        printed(with_package("index", source, *named, *settings))
+        printed(with_package("index", source, *named, "--set", "strategies=bm25"))
         bad = "(SELECT (source, line, reason) FROM quarantine) AS bad"
         query = f"SELECT list(passage_id ORDER BY passage_id) AS ids, {bad} FROM passages"
         (row,) = printed(with_package("sql", query, *named))

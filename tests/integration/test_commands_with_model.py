@@ -300,3 +300,21 @@ def test_the_traversal_goes_on_until_a_level_suffices_and_shows_metadata(opened:
         "Model  6 requests; at most 32 for a question\n",
     ):
         assert words in explained
+
+
+@pytest.mark.parametrize(("kind", "label"), [("reply", "Read by"), ("wrong_schema", "Asked")])
+def test_a_model_is_named_as_reader_only_if_it_read(command: Command, model_server: Any, kind: str, label: str) -> None:
+    model_server.respond(lambda asked: kind if kind != "reply" else respond(asked))
+    shown = command("ask", QUESTIONS[1]["question"], "--index", "towns", "--strategy", "bm25").stdout
+    named = [line.partition("openai/scripted")[0].strip() for line in shown.splitlines() if "openai/scripted" in line]
+    assert named == [label]
+
+
+def test_the_table_of_results_names_no_model_if_rules_read(command: Command, model_server: Any) -> None:
+    model_server.respond(lambda _: "wrong_schema")
+    for line in ("submit questions.jsonl --index towns --strategy bm25", "worker --until-empty"):
+        assert command(*line.split()).exception is None
+    (row,) = json.loads(
+        command("sql", "SELECT DISTINCT read_by, model FROM results", "--index", "towns", "--json").stdout
+    )
+    assert row == {"read_by": "rules", "model": None}

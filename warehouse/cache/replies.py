@@ -26,7 +26,7 @@ from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.text import content_hash
 from polyhop.warehouse.cache.database import Change, SharedDatabase
-from polyhop.warehouse.files.disk import is_writable, named_file, writing
+from polyhop.warehouse.files.disk import PARQUET, is_writable, named_file, writing
 
 UNKNOWN_COST = -1.0  # Stands for the cost of calls at an unknown price: the columns allow no NULL.
 
@@ -455,7 +455,10 @@ class Imported:
 def export_replies(cache: ReplyCache, path: Path) -> int:
     """Writes all valid replies, sorted by key, as a whole file or none; returns how many."""
     count = 0
-    with named_file(path, "the replies") as place, pq.ParquetWriter(place, SCHEMA, compression="zstd") as writer:
+    with (
+        named_file(path, "the replies", PARQUET) as place,
+        pq.ParquetWriter(place, SCHEMA, compression="zstd") as writer,
+    ):
         for page in cache.pages():
             writer.write_table(pa.Table.from_pylist([_document(*pair) for pair in page], schema=SCHEMA))
             count += len(page)

@@ -21,6 +21,8 @@ from polyhop.warehouse.files.layout import IndexFolder, owner_of
 if TYPE_CHECKING:
     from polyhop.schemas.requests import Size
 
+CSV, GRAPHML, HTML, JSON_LINES, PARQUET = _FORMATS = (".csv", ".graphml", ".html", ".jsonl", ".parquet")
+"""Suffixes of the formats that commands write."""
 READ_ONLY = "it, or its folder, may only be read; choose another place (--root) or change the owner"
 _REASONS = {
     errno.ENOSPC: "the disk is full; free some space and run the same command again",
@@ -92,12 +94,12 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def named_file(path: Path, what: str) -> Iterator[Path]:
+def named_file(path: Path, what: str, *suffixes: str) -> Iterator[Path]:
     """Where to write a file that people named: it is there whole when the block ends well, or is as it was before.
 
     A pipe, a device or a symbolic link is written in place.
     """
-    require_place(path, what)
+    require_place(path, what, *suffixes)
     with writing(what, path):
         if path.is_symlink() or (path.exists() and not path.is_file()):
             yield path
@@ -106,8 +108,15 @@ def named_file(path: Path, what: str) -> Iterator[Path]:
             yield temporary
 
 
-def require_place(path: Path, what: str) -> None:
-    """Finds out before long work that a file that people named cannot be written afterwards."""
+def require_place(path: Path, what: str, *suffixes: str) -> None:
+    """Refuses a file that people named before long work, if it could not be written afterwards or its name misleads.
+
+    Args:
+        path: The file.
+        what: Contents of the file, for messages: `the scores`.
+        suffixes: The suffixes of the formats that can be written. A single format takes any name but one with the
+            suffix of another format of ours; of several formats the suffix chooses one.
+    """
     root = owner_of(path)
     if root is not None:  # nothing of Polyhop's own is written over
         message = f"{path} is among Polyhop's own files below {root}; name a file outside its folders to write to."
@@ -118,6 +127,9 @@ def require_place(path: Path, what: str) -> None:
         raise StoreError(f"Cannot write {what} to {path}: there is no folder {path.parent}; create it first.")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise StoreError(f"Cannot write {what} to {path}: {_REASONS[errno.EACCES]}.")
+    suffix = path.suffix.lower()
+    if suffixes and suffix not in suffixes and (len(suffixes) > 1 or suffix in _FORMATS):
+        raise ConfigurationError(f"Cannot write {what} to {path}: the name must end in {' or '.join(suffixes)}.")
 
 
 @contextmanager
@@ -281,7 +293,7 @@ def connect_read_only(path: Path, **options: Any) -> sqlite3.Connection:
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, object]], what: str) -> int:
     """Writes rows one a line, as they come, and says how many; `what` they are is for the error: `the scores`."""
     count = 0
-    with named_file(path, what) as place, place.open("w", encoding="utf-8") as file:
+    with named_file(path, what, JSON_LINES) as place, place.open("w", encoding="utf-8") as file:
         for row in rows:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
             count += 1

@@ -44,7 +44,7 @@ class StoredRun:
         path = self.path / QUESTIONS
         try:
             with path.open(encoding="utf-8", newline="\n") as file:
-                return [_checked(json.loads(line), _ROW_KEYS, path) for line in file]
+                return [_with_guess(_checked(json.loads(line), _ROW_KEYS, path)) for line in file]
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
 
@@ -121,6 +121,14 @@ def _checked(document: object, keys: frozenset[str], path: Path) -> dict[str, An
     if missing:
         raise _unreadable(path, f"it has no '{missing[0]}'")
     return document
+
+
+def _with_guess(row: dict[str, Any]) -> dict[str, Any]:
+    """The row in today's form: evaluations before 0.2 have the best guess as `answer`, and `is_shown`."""
+    if "guess" in row:
+        return row
+    is_shown = row.get("is_shown", True)
+    return row | {"guess": row["answer"], "answer": row["answer"] if is_shown else "", "sentences": []}
 
 
 def _unreadable(path: Path, reason: object) -> ContractError:

@@ -9,6 +9,7 @@ import gzip
 import json
 import math
 import os
+import re
 import unicodedata
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -102,6 +103,18 @@ def suffix_of(path: Path) -> str:
     return "".join(suffixes) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
 
 
+_URL = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/+(.+)", re.DOTALL)  # a path has lost one of its two slashes
+
+
+def missing_file(path: Path, advice: str = "check the path.") -> SourceError:
+    """The error for a source that does not exist: a path to check, or a URL, which is not read."""
+    if url := _URL.fullmatch(str(path)):
+        address = f"{url[1]}://{url[2]}"
+        reads = "download it and name the file, or name a graph database with --graph"
+        return SourceError(f"{address} is a URL, and URLs are not read; {reads}.")
+    return SourceError(f"There is no file or folder {path}; {advice}")
+
+
 def check_source(
     path: Path,
     known: Collection[str],
@@ -117,7 +130,7 @@ def check_source(
     """
     try:
         if not path.exists():
-            raise SourceError(f"There is no file or folder {path}; check the path.")
+            raise missing_file(path)
         if path.is_dir():
             if not accepts_folder:
                 raise SourceError(f"{path} is a folder; name a file in it.")

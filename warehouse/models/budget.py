@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Condition
 from typing import TYPE_CHECKING, Any
 
-from polyhop.schemas.chat import Usage
+from polyhop.schemas.chat import Usage, cost_words
 from polyhop.schemas.errors import BudgetExceededError, ConfigurationError
 from polyhop.schemas.settings import ModelSettings
 
@@ -39,6 +39,7 @@ class _Account:
 
     tokens: int = 0
     cost_usd: float = 0.0
+    has_unknown_cost: bool = False  # `cost_usd` leaves out calls of an unknown price
     in_flight: list[Reservation] = field(default_factory=list)
     changed: Condition = field(default_factory=Condition)
 
@@ -69,22 +70,28 @@ class Budget:
         Raises:
             BudgetExceededError: If the call might exceed a limit even if those in flight took nothing.
         """
-        wanted = Reservation(prompt_tokens + completion_tokens, self.cost(prompt_tokens, completion_tokens) or 0.0)
+        cost = self.cost(prompt_tokens, completion_tokens)
+        wanted = Reservation(prompt_tokens + completion_tokens, cost or 0.0)
         account = self._account
         with account.changed:
             while not self._fits(wanted, account.in_flight):
                 if not self._fits(wanted, []):
-                    tokens = "" if self._max_tokens is None else f" of {self._max_tokens}"
-                    cost = "" if self._max_cost_usd is None else f" of {self._max_cost_usd:.4f}"
-                    raise BudgetExceededError(
-                        f"The budget of this run is used up: {account.tokens}{tokens} tokens and "
-                        f"{account.cost_usd:.4f}{cost} USD are spent, and the next call may take {wanted.tokens} "
-                        f"tokens and {wanted.cost_usd:.4f} USD. Everything so far is kept; to continue, run the same "
-                        "command again, or raise max_tokens or max_cost_usd."
-                    )
+                    raise BudgetExceededError(self._used_up(wanted.tokens, cost))
                 account.changed.wait()
             account.in_flight.append(wanted)
         return wanted
+
+    def _used_up(self, tokens: int, cost_usd: float | None) -> str:
+        """The sentence of a budget without room for a call of so many tokens."""
+        account = self._account
+        spent = cost_words(None if account.has_unknown_cost else account.cost_usd)
+        most_tokens = "" if self._max_tokens is None else f" of {self._max_tokens}"
+        most_usd = "" if self._max_cost_usd is None else f" of {cost_words(self._max_cost_usd)}"
+        return (
+            f"The budget of this run is used up: {account.tokens}{most_tokens} tokens are spent ({spent}{most_usd}), "
+            f"and the next call may take {tokens} tokens ({cost_words(cost_usd)}). Everything so far is kept; to "
+            "continue, run the same command again, or raise max_tokens or max_cost_usd."
+        )
 
     def settle(self, reservation: Reservation, usage: Usage, own: Usage | None = None) -> None:
         """Replaces what was set aside by what the call took (nothing, if it was not made).
@@ -96,9 +103,9 @@ class Budget:
         with account.changed:
             account.in_flight.remove(reservation)
             account.tokens += max(count.prompt_tokens + count.completion_tokens for count in counts)
-            account.cost_usd += max(
-                count.cost_usd or self.cost(count.prompt_tokens, count.completion_tokens) or 0.0 for count in counts
-            )
+            costs = [self.cost(c.prompt_tokens, c.completion_tokens) if not c.cost_usd else c.cost_usd for c in counts]
+            account.has_unknown_cost |= None in costs
+            account.cost_usd += max(cost or 0.0 for cost in costs)
             account.changed.notify_all()
 
     def book(self, usage: Usage, instead_of: Usage | None = None) -> None:
@@ -107,6 +114,7 @@ class Budget:
         with self._account.changed:
             self._account.tokens += usage.prompt_tokens + usage.completion_tokens
             self._account.tokens -= before.prompt_tokens + before.completion_tokens
+            self._account.has_unknown_cost |= usage.cost_usd is None
             self._account.cost_usd += (usage.cost_usd or 0.0) - (before.cost_usd or 0.0)
             self._account.changed.notify_all()
 

@@ -17,7 +17,7 @@ from polyhop.schemas.records import SourceKind
 from polyhop.schemas.settings import ResolutionSettings
 from polyhop.schemas.tables import CHANGE_KINDS
 from polyhop.warehouse.build import kept_files
-from polyhop.warehouse.files.disk import named_file, require_place, writing
+from polyhop.warehouse.files.disk import GRAPHML, JSON_LINES, named_file, require_place, writing
 from polyhop.warehouse.files.layout import Layout, VersionFolder
 from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.statements import statement, statements
@@ -54,7 +54,11 @@ def compare_records(connection: duckdb.DuckDBPyConnection, before: Path | None, 
 
 
 _THINGS = (
-    ("entities", ("added", "removed", "merged", "split"), ("changed_entities", "count_entities", "first_entities")),
+    (
+        "entities",
+        ("added", "removed", "merged", "split", "renamed", "retyped"),
+        ("changed_entities", "count_entities", "first_entities"),
+    ),
     ("relations", ("added", "removed"), ("changed_relations", "count_relations", "first_relations")),
 )
 """What is compared besides records: its kinds of changes, and the statements of diff.sql that fill, count and list."""
@@ -151,7 +155,7 @@ def export_extractions(tables: Path, target: Path) -> int:
     """
     opener = gzip.open if target.name.lower().endswith(".gz") else open
     count = 0
-    with connect(tables, read_only=True) as connection, named_file(target, "the extractions") as unfinished:
+    with connect(tables, read_only=True) as connection, named_file(target, "the extractions", JSON_LINES) as unfinished:
         found = connection.execute(statement("extract", "passage_extractions"), {"ids": None})
         with opener(unfinished, "wt", encoding="utf-8") as file:
             while rows := found.fetchmany(_AT_ONCE):
@@ -179,7 +183,7 @@ def export_graphml(tables: Path, target: Path) -> tuple[int, int]:
     counts = {"node": 0, "edge": 0}
     with (
         connect(tables, read_only=True) as connection,
-        named_file(target, "the graph") as unfinished,
+        named_file(target, "the graph", GRAPHML) as unfinished,
         etree.xmlfile(str(unfinished), encoding="utf-8") as file,
     ):
         file.write_declaration()

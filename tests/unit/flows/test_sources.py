@@ -404,6 +404,9 @@ def test_an_edit_reads_what_changed_alone(files: RealIndex, corpus: Path, monkey
         (380, 20, 0, 20, False),
         (379, 20, 0, 20, True),
         (33, 3, 0, 0, True),  # rows of a file
+        (9, 10, 0, 0, False),
+        (10, 10, 0, 0, True),
+        (0, 1, 0, 0, True),
         (33, 5, 0, 3, True),  # 2 of 35 rows
         (98, 5, 0, 3, False),
         (1, 30, 11, 19, False),
@@ -559,9 +562,9 @@ def test_a_passage_that_a_rule_fails_on_is_tried_again(towns: RealIndex, failing
     without.read([*beside, *records()[:-1]])
     for table in ("passages", "documents", "entities", "mentions", "relations", "propositions"):
         assert towns.rows(f"FROM {table} ORDER BY ALL") == without.rows(f"FROM {table} ORDER BY ALL")
-    without.name = "few"
-    with pytest.raises(QuarantineExceededError, match=r"(?s)1 of 10 records .* IndexError: list index out of range"):
-        without.read(records(9))
+    strict = RealIndex(towns.folder / "strict", strategies=("bm25",), corpus=CorpusSettings(max_quarantine_share=0))
+    with pytest.raises(QuarantineExceededError, match=r"(?s)1 of 43 records .* IndexError: list index out of range"):
+        strict.read([*beside, *records()])
     assert not towns.read([*beside, *records()]).changed
     failing.undo()
     assert towns.read([*beside, *records()]).counts["passages"] == 43

@@ -21,6 +21,7 @@ from polyhop import doctor as health
 from polyhop.cli import OURS, Commands, app
 from polyhop.commands.index import print_report
 from polyhop.commands.operate import _print
+from polyhop.commands.options import settings_of
 from polyhop.flows.maintain import VerifyReport
 from polyhop.flows.reports import IndexReport
 from polyhop.schemas import errors as extensions
@@ -242,3 +243,7 @@ def test_a_check_that_breaks_is_a_line_and_the_others_run(monkeypatch: pytest.Mo
     assert "secret" not in checks["neo4j"].message
     assert checks["writers"].ok
     assert checks["queue"].ok
+
+
+def test_a_setting_keeps_the_spaces_of_its_value(tmp_path: Path) -> None:
+    assert settings_of(tmp_path, ["encoder.query_prefix= query: "]).encoder.query_prefix == " query: "

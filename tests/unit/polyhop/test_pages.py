@@ -276,6 +276,29 @@ def test_computed_values_and_a_model_s_words_are_shown(bridge_answer: Document, 
         assert words in page, words
 
 
+def test_a_page_names_a_model_as_asked_when_rules_answered(bridge_answer: Document) -> None:
+    usage = {"calls": 2, "prompt_tokens": 12, "completion_tokens": 3, "cost_usd": None, "seconds": 1.0}
+    failed = {"error_class": "MalformedReplyError", "error": "No JSON."}
+    asked = {
+        "model": "scripted/reader",
+        "prompt": {"name": "qa.answer", "hash": "0123456789"},
+        "usage": usage,
+        "cached": False,
+        "values": [],
+    }
+    answered = {
+        "dropped_citations": 0,
+        "citations": [],
+        "by": "rules",
+        "kind": "extracted",
+        "confidence": 0.9,
+        "fallback": failed,
+        "reasoning": "",
+    }
+    page = page_of(bridge_answer | {"answer": "1901", "reading": asked | answered})
+    assert ("Read by" in page, "Asked: scripted/reader" in page) == (False, True)
+
+
 SPANS = st.lists(st.tuples(st.integers(-5, 50), st.integers(-5, 50)), max_size=5)
 
 

@@ -1,5 +1,6 @@
 """What the commands on the queue print and refuse: jobs, variants, readers, named files."""
 
+import csv
 import hashlib
 import json
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pyarrow.parquet as pq
 import pytest
 from real_index import RealIndex, write_lines
 from small_indexes import publish
@@ -356,3 +358,62 @@ def test_a_place_that_is_none_is_refused_in_a_sentence_and_nothing_changes(
     assert type(done.exception) is error, done.output
     assert words in str(done.exception)
     assert contents(root) == before
+
+
+def invoked(root: Path, line: str) -> str:
+    """Standard output of a command on the root, which ends well."""
+    done = CliRunner().invoke(app, [*line.split(), "--root", str(root)])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def refused(root: Path, line: str) -> str:
+    """The sentence with which a command on the root is refused as wrong use."""
+    done = CliRunner().invoke(app, [*line.split(), "--root", str(root)])
+    assert type(done.exception) is ConfigurationError, done.output
+    return str(done.exception)
+
+
+READ_BACK: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
+    "csv": lambda file: list(csv.DictReader(file.read_text().splitlines())),
+    "jsonl": lambda file: [json.loads(line) for line in file.read_text().splitlines()],
+    "PARQUET": lambda file: pq.read_table(file).to_pylist(),
+}
+
+
+@pytest.mark.parametrize("suffix", READ_BACK)
+def test_results_are_written_in_the_format_of_the_suffix(root: Path, tmp_path: Path, suffix: str) -> None:
+    file = tmp_path / f"r.{suffix}"
+    invoked(root, f"jobs results 1 --out {file}")
+    assert [(row["id"], row["answer"]) for row in READ_BACK[suffix](file)] == [("q1", "London")]
+
+
+def test_a_json_line_of_a_results_file_is_the_printed_one(root: Path, tmp_path: Path) -> None:
+    invoked(root, f"jobs results 1 --out {tmp_path / 'r.jsonl'}")
+    assert json.loads((tmp_path / "r.jsonl").read_text()) == json.loads(invoked(root, "jobs results 1"))
+
+
+@pytest.mark.parametrize("name", ["r.txt", "r", "r.csv.gz"])
+def test_results_of_an_unknown_suffix_are_refused(root: Path, tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    sentence = f"Cannot write the results to {file}: the name must end in .csv or .jsonl or .parquet."
+    assert refused(root, f"jobs results 1 --out {file}") == sentence
+    assert not file.exists()
+
+
+OTHER_FORMATS = {
+    "ask": ("page.parquet", ".html"),
+    "cache export": ("replies.jsonl", ".parquet"),
+    "eval": ("scores.csv", ".jsonl"),
+    "export extraction": ("mine.parquet", ".jsonl"),
+    "export graphml": ("graph.jsonl", ".graphml"),
+    "explain": ("page.csv", ".html"),
+}
+
+
+@pytest.mark.parametrize("command", OTHER_FORMATS)
+def test_a_file_named_for_another_format_is_refused(root: Path, tmp_path: Path, command: str) -> None:
+    name, own = OTHER_FORMATS[command]
+    named = {name: root.parent / f"{name}.jsonl" for name in ("questions", "predictions")}
+    sentence = refused(root, COMMANDS[command].format(file=tmp_path / name, **named))
+    assert sentence.endswith(f"{name}: the name must end in {own}.")

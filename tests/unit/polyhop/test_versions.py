@@ -1,7 +1,8 @@
 """Versions that differ or cannot be read, sentences for what an index lacks; evaluations in words, `polyhop score`."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,10 @@ from polyhop.commands.operate import doctor
 from polyhop.commands.stores import versions
 from polyhop.doctor import Check
 from polyhop.schemas import errors
+from polyhop.schemas.records import EntityEdit, with_edit
+from polyhop.versions import diff_versions
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.user_files import change_edits
 
 PAGES = (
     {"id": "ada", "title": "Ada Lovelace", "text": "Ada Lovelace wrote for Charles Babbage."},
@@ -119,15 +124,23 @@ def test_what_differs_is_said_as_json_and_in_words(tmp_path: Path, capsys: Captu
     assert document["records"]["counts"] == {"added": 1, "changed": 1, "deleted": 0, "renamed": 0}
     assert [one["name"] for one in document["entities"]["first"] if one["kind"] == "removed"] == ["Norway"]
     (changed,) = document["questions"].pop("changed")
-    assert document["questions"] == {"asked": 2, "other_answers": 1, "other_passages": 1}
+    counts = {"other_answers": 1, "other_guesses": 1, "other_sentences": 1, "other_passages": 1}
+    assert document["questions"] == {"asked": 2, **counts}
     assert (changed["question"], changed["answer"]) == ("Where does Oslo lie?", {"before": "Norway", "after": "Sweden"})
     assert changed["passages_added"] == ["fjord"]
     versions("small", diff=(1, 2), questions=asked, strategy="bm25", root=edited.root)
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["Index 'small', version 2 compared with version 1", "records: 1 added, 1 changed"]
     assert lines[2:4] == ["  added    fjord [corpus]", "  changed  oslo [corpus]"]
-    assert lines[-4] == "questions: 2 asked; other answers: 1, other passages: 1"
-    assert lines[-3:] == ["  Where does Oslo lie?", "    Norway -> Sweden", "    + fjord"]
+    assert lines[-7:] == [
+        "questions: 2 asked; other answers: 1, guesses: 1, sentences: 1, passages: 1",
+        "  Where does Oslo lie?",
+        "    Norway -> Sweden",
+        "    + [oslo] Oslo lies in Sweden.",
+        "    + [fjord] Oslo lies on a fjord.",
+        "    - [oslo] Oslo lies in Norway.",
+        "    + fjord",
+    ]
     versions("small", diff=(2, 2), root=edited.root)
     said = [f"{what}: none changed" for what in ("records", "entities", "relations")]
     assert capsys.readouterr().out.splitlines()[1:] == said
@@ -138,6 +151,52 @@ def test_what_differs_is_said_as_json_and_in_words(tmp_path: Path, capsys: Captu
     bad = write_lines(edited.folder / "bad.jsonl", [{"id": 1}])
     with pytest.raises(errors.SourceError, match="no usable question"):
         versions("small", diff=(1, 2), questions=bad, root=edited.root)
+
+
+SPELLED = {
+    "danube": "The Danube flows through Ulm. Ulm lies in Germany.",
+    "donau": "The Donau flows through Vienna.",
+}
+
+
+@pytest.fixture
+def edited(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """Indexes, edits entities, indexes again, and compares both versions."""
+
+    def compared(*edits: EntityEdit) -> dict[str, Any]:
+        index = RealIndex(tmp_path, "small")
+        records = [{"id": name, "title": "", "text": text} for name, text in SPELLED.items()]
+        index.read(records)
+        for each in edits:
+            change_edits(Layout(index.root).index("small"), partial(with_edit, added=each))
+        index.read(records)
+        return diff_versions(index.settings, "small", (1, 2), None, None)
+
+    return compared
+
+
+@pytest.mark.parametrize(
+    ("edit", "row"),
+    [
+        (
+            EntityEdit("retype", "vienna", "PERSON"),
+            {"kind": "retyped", "name": "Vienna", "other": "LOCATION -> PERSON"},
+        ),
+        (EntityEdit("rename", "vienna", "Wien"), {"kind": "renamed", "name": "Wien", "other": "Vienna"}),
+        (EntityEdit("merge", "danube", "donau"), {"kind": "merged", "name": "Donau", "other": "Danube"}),
+        (EntityEdit("delete", "vienna"), {"kind": "removed", "name": "Vienna", "other": None}),
+    ],
+    ids=["retype", "rename", "merge", "delete"],
+)
+def test_an_edit_of_an_entity_is_the_only_change_of_entities(
+    edited: Callable[..., dict[str, Any]], edit: EntityEdit, row: dict[str, Any]
+) -> None:
+    assert edited(edit)["entities"]["first"] == [row]
+
+
+def test_a_merge_adds_and_removes_no_relation(edited: Callable[..., dict[str, Any]]) -> None:
+    found = edited(EntityEdit("merge", "danube", "donau"))
+    assert (found["entities"]["counts"]["merged"], found["relations"]["first"]) == (1, [])
 
 
 CHANGES: dict[str, Any] = {"first": 1, "second": 2, "changed": {}, "only_first": ["bm25"], "only_second": ["dense"]}

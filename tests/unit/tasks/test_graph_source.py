@@ -166,9 +166,10 @@ def test_rows_of_no_node_and_rows_without_a_text_go_to_the_quarantine(ingest: In
 
 def test_too_many_refused_rows_stop_the_run_however_large_the_graph_is(ingest: Ingest) -> None:
     graph = lines(*(({"id": str(n)}, "p", n) for n in range(100)))
-    refused = r"(?s)1 of 2 records in .*texts\.jsonl .* line 2: the graph has no"
+    texts = [{"id": str(n), "text": f"a{n}"} for n in range(18)]
+    refused = r"(?s)2 of 20 records in .*texts\.jsonl .* line 19: the graph has no"
     with pytest.raises(QuarantineExceededError, match=refused):
-        ingest(graph, [{"id": "1", "text": "a"}, {"id": "x", "text": "b"}])
+        ingest(graph, [*texts, {"id": "x", "text": "b"}, {"id": "y", "text": "c"}])
     with pytest.raises(SourceError, match=r"texts\.jsonl is empty"):
         ingest(ADA_AND_BOB, [])
 

@@ -42,7 +42,9 @@ def test_a_call_that_just_fits_is_let_through_and_the_next_is_not() -> None:
     budget.settle(budget.reserve(0, 100), Usage())  # was not made, and costs nothing
     budget.settle(budget.reserve(60, 40), used(60, 30))
     budget.settle(budget.reserve(5, 5), used(5, 5))
-    with pytest.raises(BudgetExceededError, match=r"100 of 100 tokens .* spent, and the next call may take 1 tokens"):
+    with pytest.raises(
+        BudgetExceededError, match=r"100 of 100 tokens .* spent .*, and the next call may take 1 tokens"
+    ):
         budget.reserve(1, 0)
 
 
@@ -59,10 +61,18 @@ def test_dollars_are_counted_by_the_price_or_as_the_gateway_says() -> None:
     budget = Budget(0.01, None, PRICE)
     budget.settle(budget.reserve(1000, 200), used(1000, 100))
     budget.settle(budget.reserve(1000, 200), used(1000, 100, cost=0.004))
-    with pytest.raises(BudgetExceededError, match=r"0\.0060 of 0\.0100 USD are spent.*raise .*max_cost_usd"):
+    with pytest.raises(BudgetExceededError, match=r"spent \(0\.0060 USD of 0\.01 USD\).*raise .*max_cost_usd"):
         budget.reserve(1000, 400)
     assert budget.priced((0, 0)).reserve(10**9, 0)  # models of different prices share the account
     assert budget.reserve(1000, 299)
+
+
+def test_an_unknown_price_is_named_and_is_no_amount() -> None:
+    budget = Budget(None, 100)
+    budget.settle(budget.reserve(50, 40), Usage(1, 50, 40, None))
+    sentence = r"90 of 100 tokens are spent \(cost unknown\), and the next call may take 20 tokens \(cost unknown\)"
+    with pytest.raises(BudgetExceededError, match=sentence):
+        budget.reserve(10, 10)
 
 
 def test_near_the_limit_a_call_waits_for_those_in_flight() -> None:
@@ -107,8 +117,8 @@ def test_whatever_a_server_reports_the_limits_hold_by_our_own_count(calls: list[
 @pytest.mark.parametrize(
     ("limits", "call", "sentence"),
     [
-        ((None, 5), (6, 0), r"used up: 0 of 5 tokens and 0\.0000 USD are spent, .* max_cost_usd\.$"),
-        ((0.5, None), (0, 100_000), r"used up: 0 tokens and 0\.0000 of 0\.5000 USD are spent, .* take 10000"),
+        ((None, 5), (6, 0), r"used up: 0 of 5 tokens are spent \(0\.00 USD\), .* max_cost_usd\.$"),
+        ((0.5, None), (0, 100_000), r"used up: 0 tokens are spent \(0\.00 USD of 0\.50 USD\), .* take 10000"),
         ((0.0, None), (1, 0), "used up"),
     ],
 )

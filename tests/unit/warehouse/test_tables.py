@@ -498,3 +498,15 @@ def test_every_pause_is_a_record_without_the_error_s_details(caplog: pytest.LogC
     assert {record.getMessage() for record in caplog.records} == {"a call of the model x is tried again"}
     assert "sk-secret" not in caplog.text
     assert len(slept) == 2
+
+
+@pytest.mark.parametrize(("costs", "total"), [((0.25, 0.5), 0.75), ((0.25, None), None), ((None, None), None)])
+def test_the_cost_of_a_step_is_unknown_if_one_unit_has_no_price(costs: tuple[float, ...], total: float | None) -> None:
+    with duckdb.connect() as connection:
+        kinds = "step VARCHAR, model VARCHAR, state VARCHAR, attempts INT, prompt_tokens INT, completion_tokens INT"
+        connection.execute(f"CREATE TABLE extraction_ledger ({kinds}, cost_usd DOUBLE, error VARCHAR)")
+        for cost in costs:
+            connection.execute("INSERT INTO extraction_ledger VALUES ('kg', 'm', 'done', 1, 1, 1, ?, '')", [cost])
+        found = connection.execute(statement("pages", "ledger"), {"limit": 9})
+        names = [column[0] for column in found.description or ()]
+        assert dict(zip(names, found.fetchall()[0], strict=True))["cost_usd"] == total

@@ -46,7 +46,7 @@ ROWS: list[dict[str, object]] = [{"a": 1}, {"b": "é\n東京"}]
 RUN = {"index": "i", "version": 1, "questions": {}, "strategies": [], "parameters": {}}
 RUN |= {"settings_hash": "x", "results": {}}
 TIMINGS = {"started": "2026-01-01", "strategies": {}}
-ROW = {"id": "q", "question": "one\u2028two\x85three\rfour", "strategy": "bm25", "answer": ""}
+ROW = {"id": "q", "question": "one\u2028two\x85three\rfour", "strategy": "bm25", "answer": "", "guess": "Ada"}
 FILES = {
     "run.json": json.dumps(RUN).encode(),
     "timings.json": json.dumps(TIMINGS).encode(),
@@ -496,3 +496,11 @@ def test_a_new_root_is_open_to_its_owner_alone(tmp_path: Path, make: Callable[[P
     make(root)
     assert (shared.stat().st_mode & 0o777, root.stat().st_mode & 0o777) == (0o755, 0o700)
     assert {path.stat().st_mode & 0o777 for path in shared.iterdir() if path.is_dir()} <= {0o755}
+
+
+@pytest.mark.parametrize(("is_shown", "answer"), [(True, "Ada"), (False, "")])
+def test_an_evaluation_stored_before_guesses_had_a_name_is_read(tmp_path: Path, is_shown: bool, answer: str) -> None:
+    before = {"id": "q", "question": "Who?", "strategy": "bm25", "answer": "Ada", "is_shown": is_shown}
+    store_run(tmp_path, {**FILES, "questions.jsonl": json.dumps(before).encode()})
+    (row,) = read_run(tmp_path, 1).question_rows()
+    assert row == before | {"answer": answer, "guess": "Ada", "sentences": []}

@@ -43,6 +43,10 @@ SELECT * FROM documents WHERE document_id = $id;
 -- Where a passage stands: its document, and its position there.
 SELECT document_id, ordinal FROM passages WHERE passage_id = $id;
 
+-- name: document_of_record
+-- The document of a record, or of a passage, by the id that results show.
+SELECT document_id FROM passages WHERE $id IN (record_id, passage_id) LIMIT 1;
+
 -- name: passages_of_document
 -- Passages of a document, in order.
 SELECT passage_id, ordinal, title, text FROM passages
@@ -60,9 +64,10 @@ ORDER BY m.unit_id, e.df, e.name LIMIT $limit;
 SELECT source, line, reason, excerpt FROM quarantine ORDER BY source, line LIMIT $limit OFFSET $offset;
 
 -- name: ledger
--- What models were asked, by step and outcome.
+-- What models were asked, by step and outcome; a cost is NULL if that of one unit is unknown.
 SELECT step, model, state, count(*) AS units, sum(attempts)::BIGINT AS calls, sum(prompt_tokens)::BIGINT AS prompt_tokens,
-    sum(completion_tokens)::BIGINT AS completion_tokens, sum(cost_usd) AS cost_usd, any_value(error) AS example
+    sum(completion_tokens)::BIGINT AS completion_tokens,
+    CASE WHEN count(cost_usd) = count(*) THEN sum(cost_usd) END AS cost_usd, any_value(error) AS example
 FROM extraction_ledger GROUP BY step, model, state ORDER BY step, model, state LIMIT $limit;
 
 -- name: hub_coverage

@@ -54,7 +54,7 @@ def _stored(labels: Sequence[str], baselines: Sequence[str], is_judged: bool) ->
                 (*map(str, range(place)), "p"), "Rome", 0.01 + place, parts={"seed": 0.001}, prompt_tokens=100
             )
             answers = ["Rome" if n + place < 9 else "Bonn" for n in range(12)]
-            outcomes[label] = [replace(same, answer=said, confidence=n / 12) for n, said in enumerate(answers)]
+            outcomes[label] = [replace(same, guess=said, confidence=n / 12) for n, said in enumerate(answers)]
     report = reports.evaluate(gold, outcomes, str, baselines)
     values = {label: reports.question_values(gold, given, str) for label, given in outcomes.items()}
     questions = {"file": "questions.jsonl", "sha256": "ab" * 32, "sample": None, "unknown_supporting": 0}

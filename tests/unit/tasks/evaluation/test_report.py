@@ -117,12 +117,12 @@ def test_questions_without_any_gold_and_no_question_at_all_give_null() -> None:
 def test_answered_questions_are_judged_apart_and_with_their_confidence() -> None:
     gold = [GoldQuestion(f"q{n}", ("Rome",)) for n in range(5)] + [GoldQuestion("q5")]
     outcomes = [
-        Outcome(answer="Rome", confidence=0.9, kind="extracted"),
-        Outcome(answer="Old Rome", confidence=0.4, kind="extracted"),
-        Outcome(answer="", confidence=0.05, kind="none"),
-        Outcome(answer="Rome", kind="generated"),
+        Outcome(guess="Rome", confidence=0.9, kind="extracted"),
+        Outcome(guess="Old Rome", confidence=0.4, kind="extracted"),
+        Outcome(guess="", confidence=0.05, kind="none"),
+        Outcome(guess="Rome", kind="generated"),
         Outcome(error="broken"),
-        Outcome(answer="Paris", confidence=0.8, kind="computed"),
+        Outcome(guess="Paris", confidence=0.8, kind="computed"),
     ]
     report = evaluate(gold, {"a": outcomes}, record_of)["strategies"]["a"]
     assert report["em"] == pytest.approx(2 / 5)
@@ -213,7 +213,7 @@ def test_groups_by_fields_of_the_file_that_group_the_questions() -> None:
         )
         for n in range(11)
     ] + [GoldQuestion("q11", fields={"typed": None})]
-    report = evaluate(gold, {"a": [Outcome(answer="Rome" if n % 2 else "") for n in range(12)]}, record_of)
+    report = evaluate(gold, {"a": [Outcome(guess="Rome" if n % 2 else "") for n in range(12)]}, record_of)
     assert list(report["by_field"]) == ["operation", "typed"]
     groups = {name: (one["n"], one["strategies"]["a"]["em"]) for name, one in report["by_field"]["operation"].items()}
     assert groups == {"count": (6, 0), "rank": (5, 1)}
@@ -246,7 +246,7 @@ def test_long_gold_answers_are_judged_by_f1_and_containment_alone() -> None:
         GoldQuestion("q2", ("one two three four five six seven eight nine ten eleven",)),
         GoldQuestion("q3"),
     ]
-    outcomes = [Outcome(answer="Ann Roe, in Oslo", confidence=0.9), Outcome(error="gone"), Outcome(answer="x")]
+    outcomes = [Outcome(guess="Ann Roe, in Oslo", confidence=0.9), Outcome(error="gone"), Outcome(guess="x")]
     report = evaluate(gold, {"one": outcomes}, record_of)
     assert report["long_answers"] == {"median_words": 11}
     one = report["strategies"]["one"]
@@ -272,7 +272,14 @@ def run_of(results: dict[str, float], **changes: Any) -> dict[str, Any]:
 def row_of(strategy: str, question: str, value: float | None, answer: str = "x") -> dict[str, Any]:
     """A line of questions.jsonl in which every metric has one value."""
     values = dict.fromkeys(METRICS, value)
-    return {"id": question, "question": f"{question}?", "strategy": strategy, "answer": answer, **values}
+    return {
+        "id": question,
+        "question": f"{question}?",
+        "strategy": strategy,
+        "answer": answer,
+        "guess": answer,
+        **values,
+    }
 
 
 def test_what_was_run_differently_is_named_with_both_values() -> None:
@@ -519,3 +526,9 @@ def test_a_metric_that_gold_answers_of_this_length_do_not_have_is_refused(words:
     tuning.check_parts(parts, "f1")
     with pytest.raises(ConfigurationError, match=f"not judged by {refused}; take --metric f1"):
         tuning.check_parts(parts, refused)
+
+
+def test_a_guess_that_changed_without_being_shown_is_a_change() -> None:
+    before, after = ({**row_of("a", "q1", 1.0, ""), "guess": guess} for guess in ("old", "new"))
+    changes = compare_runs(run_of({"a": 1.0}), run_of({"a": 1.0}), ([before], [after]))
+    assert [(row["answers"], row["guesses"]) for row in changes["most_changed"]] == [(["", ""], ["old", "new"])]
