@@ -32,6 +32,7 @@ from polyhop.schemas.settings import ModelSettings
 
 T = TypeVar("T")
 
+MOST_TOKENS = 2**63  # the journal of calls stores a count in a signed integer of 64 bits
 _CALL = local()  # `deadline`: when the call of this thread must have its whole reply, by the monotonic clock.
 
 
@@ -41,19 +42,26 @@ def begin_deadline(request: httpx.Request) -> None:
     _CALL.deadline = None if seconds is None else time.monotonic() + seconds
 
 
+def token_count(reported: object) -> int | None:
+    """A token count of a provider, None unless it is a whole number that 64 bits hold."""
+    if isinstance(reported, bool) or not isinstance(reported, int | float) or not 0 <= reported < MOST_TOKENS:
+        return None
+    return int(reported) if reported == int(reported) else None
+
+
 def drop_odd_usage(response: httpx.Response) -> None:
     """Takes token counts that are no whole numbers out of a reply; for httpx's hooks."""
     if b'"usage"' not in response.read():
         return
     try:
         document = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return
     if not isinstance(document, dict) or "usage" not in document:
         return
     usage = document["usage"]
     counts = [n for name, n in usage.items() if name.endswith("_tokens")] if isinstance(usage, dict) else [None]
-    if not all(isinstance(count, int | float) and isfinite(count) and count == int(count) for count in counts):
+    if None in map(token_count, counts):
         del document["usage"]
         response._content = json.dumps(document).encode()  # noqa: SLF001 - httpx has no public way
 
@@ -208,9 +216,9 @@ def parse_retry_after(value: str, now: datetime) -> float | None:
     except ValueError:
         try:
             date = parsedate_to_datetime(value)
-        except ValueError:
+            seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now.timestamp()
+        except (ValueError, OverflowError):  # a year or a zone that no date can have
             return None
-        seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now.timestamp()
     return max(0.0, seconds) if isfinite(seconds) else None
 
 
@@ -469,12 +477,12 @@ _COUNTS = ("prompt_tokens", "completion_tokens")
 
 
 def _answer(content: Any, refusal: Any, reason: Any, usage: Sequence[Any]) -> Answer[Completion]:
+    """An answer by the fields of a reply; those of another type than the protocol's count as absent."""
+    refused = refusal if isinstance(refusal, str) else ""
     stopped = "its content filter stopped it" if reason == "content_filter" else ""
-    text = errors.without_values(content or "")
-    # Reported tokens, 0 for what is no number; most servers' nonsense was left out before.
-    counts = [int(value) if isinstance(value, int | float) and isfinite(value) else 0 for value in usage]
-    said = Completion(text, errors.redact(str(refusal or stopped)), reason == "length")
-    return Answer(said, text, counts[0], counts[1])
+    text = errors.without_values(content) if isinstance(content, str) else ""
+    completion = Completion(text, errors.redact(refused or stopped), reason == "length")
+    return Answer(completion, text, token_count(usage[0]) or 0, token_count(usage[1]) or 0)
 
 
 BATCH_PROVIDERS = ("openai", "azure", "hosted_vllm", "litellm_proxy")
@@ -580,14 +588,15 @@ def batch_reply(line: bytes) -> tuple[str, Answer[Completion] | None, str]:
         document = json.loads(line)
         key, response = str(document["custom_id"]), document["response"]
         if response is None or response["status_code"] != 200:
-            is_expired = (document.get("error") or {}).get("code") == "batch_expired"
+            error = document.get("error")
+            is_expired = isinstance(error, dict) and error.get("code") == "batch_expired"
             return key, None, "Expired" if is_expired else errors.ModelUnavailableError.__name__
         body = response["body"]
-        choice, usage = body["choices"][0], body.get("usage") or {}
+        choice, usage = body["choices"][0], body.get("usage")
         message = choice["message"]
-        counts = [usage.get(name) for name in _COUNTS]
+        counts = [usage.get(name) if isinstance(usage, dict) else None for name in _COUNTS]
         answer = _answer(message.get("content"), message.get("refusal"), choice.get("finish_reason"), counts)
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return "", None, ""
     refused, cut = errors.ReplyRefusedError.__name__, errors.MalformedReplyError.__name__
     return key, answer, refused if answer.value.refusal else cut if answer.value.is_cut else ""
