@@ -121,8 +121,9 @@ def close_chats(listener: Listener | None = None, index: str = "") -> None:
         _run = _Run(listener, index)
         for opened in (_chat, _batches, _embeddings, _shared):
             opened.cache_clear()
-        if client := sys.modules.get("polyhop.warehouse.models.litellm_client"):  # else nothing was asked
-            client.close_connections()
+        for name in ("completions", "litellm_client"):
+            if client := sys.modules.get(f"polyhop.warehouse.models.{name}"):  # else nothing was asked
+                client.close_connections()
 
 
 def model_name(models: ModelSettings, role: Role) -> str:

@@ -15,7 +15,8 @@ from polyhop.tasks.extraction.model import KgReply, PhrasesReply, PropositionsRe
 from polyhop.tasks.hubs.stage import PathText
 from polyhop.tasks.resolution.candidates import NameGroups
 from polyhop.warehouse.models.chat import canonical_json
-from polyhop.warehouse.models.litellm_client import batch_reply, parse_retry_after
+from polyhop.warehouse.models.endpoints import completion_of, parse_retry_after
+from polyhop.warehouse.models.litellm_client import batch_reply
 from polyhop.warehouse.models.onnx_session import unit_rows
 from polyhop.warehouse.models.replies import read_reply
 from polyhop.worker.questions.parts import ComponentsReply, EntitiesReply
@@ -81,6 +82,15 @@ def test_a_token_count_of_a_batch_line_is_a_whole_number_or_absent(reported: Any
     _, answer, _ = batch_reply(line({"prompt_tokens": reported}))
     assert answer
     assert answer.prompt_tokens == counted
+
+
+@given(ANY)
+def test_a_single_reply_of_any_json_is_a_completion_or_malformed(document: Any) -> None:
+    for reply in (document, {"choices": document}, {"choices": [document], "usage": document}):
+        with suppress(errors.MalformedReplyError):
+            answer = completion_of(json.loads(json.dumps(reply)))
+            assert (type(answer.text), type(answer.value.refusal), type(answer.value.is_cut)) == (str, str, bool)
+            assert 0 <= answer.prompt_tokens <= MOST
 
 
 def test_a_batch_line_nested_too_deeply_is_left_out() -> None:
