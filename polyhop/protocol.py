@@ -1,8 +1,8 @@
 """The methods of an index, whether it is open in this process (`open_index`) or asked over HTTP (`connect`)."""
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
 
 from polyhop.api import Answer
 from polyhop.graph import Connections, GraphEntity, ReachedEntity
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from polyhop.inbox import InboxRun, Records
 
 
-class IndexLike(Protocol):
+class IndexLike(AbstractContextManager["IndexLike"], Protocol):
     """An index that answers; `Index` and `RemoteIndex` are the two kinds. Close it, or use it in a `with` block.
 
     An `Index` is one version; a `RemoteIndex` asks whichever version is current at the server, which bounds the rows of
@@ -139,9 +139,3 @@ class IndexLike(Protocol):
     def close(self) -> None:
         """Releases the version, or the connections."""
         ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> bool | None: ...

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tiktoken import Encoding
 
 TOKENS_PER_PRICE = 1_000_000  # prices are in USD per million tokens, as providers list them
+EMBED_TASK = "embed"  # name of calls for embeddings in the journal of calls
 Price = tuple[float, float]  # USD per million tokens of prompts and of completions.
 
 

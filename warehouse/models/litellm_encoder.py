@@ -24,7 +24,7 @@ from polyhop.schemas.settings import ModelSettings
 from polyhop.schemas.text import content_hash
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
 from polyhop.warehouse.models import endpoints, litellm_client
-from polyhop.warehouse.models.budget import Budget, count_tokens, cut_text
+from polyhop.warehouse.models.budget import EMBED_TASK, Budget, count_tokens, cut_text
 from polyhop.warehouse.models.calls import PaidCalls, PaidRequest, Stop, run_all
 from polyhop.warehouse.models.completions import OpenaiServer, is_direct, prepare
 from polyhop.warehouse.models.onnx_session import clean_text, unit_rows
@@ -36,9 +36,6 @@ INPUT_TYPES = {
 }
 """Providers whose models read questions and passages differently: their words for the two, as litellm hands them on.
 Source: Cohere, Embed API v2 (2024); Voyage AI, Embeddings API (2024); NVIDIA, NIM text embedding (2024)."""
-
-
-TASK = "embed"  # What calls for embeddings are in the journal of calls.
 
 
 class EmbeddingGateway(PaidCalls):
@@ -78,7 +75,8 @@ class EmbeddingGateway(PaidCalls):
             ModelError: If no attempt brought vectors that can be used.
         """
         prepare(self.model, self._api_base)  # imports are not the server's seconds
-        asked = PaidRequest(ReplySource(content_hash(TASK, self.model, *texts), self.model, TASK, "", 1), stop)
+        key = content_hash(EMBED_TASK, self.model, *texts)
+        asked = PaidRequest(ReplySource(key, self.model, EMBED_TASK, "", 1), stop)
         tokens = sum(count_tokens(text, self.model) for text in texts)
 
         def attempt() -> NDArray[np.float32]:
