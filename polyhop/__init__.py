@@ -34,14 +34,15 @@ if TYPE_CHECKING:
     )
     from polyhop.client import RemoteIndex, connect
     from polyhop.inbox import InboxRun, add
+    from polyhop.protocol import IndexLike
     from polyhop.schemas import errors
     from polyhop.schemas.settings import Settings
 
 __all__ = ["Answer", "Comparison", "InboxRun", "Index", "Indexes", "Job", "RemoteIndex", "Settings", "SeveralAnswers"]
 __all__ += ["__version__", "add", "asubmit", "connect", "errors", "evaluate", "index", "open_index", "open_indexes"]
-__all__ += ["plan", "submit"]
+__all__ += ["IndexLike", "plan", "submit"]
 _ELSEWHERE = {"Settings": "polyhop.schemas.settings", "RemoteIndex": "polyhop.client", "connect": "polyhop.client"}
-_ELSEWHERE |= {"InboxRun": "polyhop.inbox", "add": "polyhop.inbox"}
+_ELSEWHERE |= {"InboxRun": "polyhop.inbox", "add": "polyhop.inbox", "IndexLike": "polyhop.protocol"}
 
 
 def __getattr__(name: str) -> Any:

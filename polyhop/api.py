@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
-from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError
+from polyhop.schemas.errors import AlgorithmError, ConfigurationError, EmptyQuestionError
 from polyhop.schemas.query import Question
 from polyhop.schemas.records import SourceKind, source_of
 from polyhop.schemas.settings import Settings, default_strategy
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from polyhop.flows.plan import IndexPlan
     from polyhop.flows.reports import IndexReport
-    from polyhop.graph import EntityGraph
+    from polyhop.graph import Connections, EntityGraph, GraphEntity, ReachedEntity
+    from polyhop.inbox import InboxRun, Records
 
 SHOWN_CHARACTERS = 300  # of a passage; chosen: some lines
 
@@ -576,9 +577,41 @@ class Index:
         """
         return self._session.passages_with(words, limit)
 
+    def find_entities(self, name: str, *, fuzzy: bool = True) -> "list[GraphEntity]":
+        """Entities of a name or, with `fuzzy`, of a part of it; see `EntityGraph.find_entities`."""
+        with self._lock:
+            return self.graph.find_entities(name, fuzzy=fuzzy)
+
+    def neighbours(self, entity_id: str, depth: int = 1) -> "list[ReachedEntity]":
+        """Entities within `depth` relations of one, without it, by hops, then key.
+
+        Raises:
+            UnknownIdError: If the version has no entity of this id.
+            AlgorithmError: If `depth` is below 1.
+        """
+        if depth < 1:
+            raise AlgorithmError(f"The depth is {depth}; follow at least 1 relation.")
+        with self._lock:
+            self.graph.entity(entity_id)
+            return self.graph.traverse(entity_id, depth)
+
+    def connect(self, a: str, b: str, *, max_length: int = 4, paths: int = 5) -> "Connections":
+        """The shortest connections between two names, with what states them; see `EntityGraph.connect`."""
+        with self._lock:
+            return self.graph.connect(a, b, max_length=max_length, paths=paths)
+
+    def add(self, records: "Records", *, wait: bool = True) -> "InboxRun":
+        """Adds records to the index, and publishes a version with them; see `polyhop.add`.
+
+        This open version stays as it is; `open_index` opens the new one.
+        """
+        from polyhop.inbox import add
+
+        return add(records, index=self.name, settings=self._session.settings, wait=wait)
+
     @cached_property
     def graph(self) -> "EntityGraph":
-        """The entities and their relations: look-up, traversal, graph and fusion search, connections.
+        """More of the entities and their relations: by embedding, traversal, graph and fusion search.
 
         Raises:
             MissingArtefactError: If the version was built without relations.

@@ -3,9 +3,12 @@
 import asyncio
 import json
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
@@ -19,9 +22,12 @@ from polyhop.schemas import errors
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from polyhop.inbox import InboxRun, Records
+
 T = TypeVar("T")
 
 _THREADS = 16  # that send the questions of a batch; chosen: the server joins those that wait
+_POLL_SECONDS = 0.2  # between looks at a run; chosen: a run takes seconds, and a look is one small request
 _ROW = TypeAdapter(dict[str, Any])
 _ROWS = TypeAdapter(list[dict[str, Any]])
 _ANSWER = TypeAdapter(Answer)
@@ -67,8 +73,18 @@ class RemoteIndex(AbstractContextManager["RemoteIndex"]):
     def __repr__(self) -> str:
         return f"RemoteIndex({self.name!r}, version={self.version}, server={self._server!r})"
 
-    def ask(self, question: str, **options: Any) -> Answer:
-        """Answers one question; options and errors as of `Index.ask`: strategy, limit, parameters, topic, where."""
+    def ask(
+        self,
+        question: str,
+        *,
+        strategy: str | None = None,
+        limit: int = 10,
+        parameters: Mapping[str, object] | None = None,
+        topic: str | None = None,
+        where: str | None = None,
+    ) -> Answer:
+        """Answers one question; arguments and errors as of `Index.ask`."""
+        options = {"strategy": strategy, "limit": limit, "parameters": parameters, "topic": topic, "where": where}
         return self._answer("ask", question=question, **options)
 
     def ask_batch(
@@ -91,19 +107,19 @@ class RemoteIndex(AbstractContextManager["RemoteIndex"]):
         """Ids of the passages that share words with these, as `Index.search_text`."""
         return list(self._post("text", _ROW, words=words, limit=limit)["passage_ids"])
 
-    def find_entities(self, name: str, *, fuzzy: bool = False) -> list[GraphEntity]:
-        """Entities of a name, as `EntityGraph.find_entities`."""
+    def find_entities(self, name: str, *, fuzzy: bool = True) -> list[GraphEntity]:
+        """Entities of a name or, with `fuzzy`, of a part of it, as `Index.find_entities`."""
         row = self._get(f"{self._path}/entities", _ROW, name=name, fuzzy=fuzzy)
         return _ENTITIES.validate_python(row["entities"])
 
     def neighbours(self, entity_id: str, depth: int = 1) -> list[ReachedEntity]:
-        """Entities within `depth` relations of one, as `EntityGraph.traverse`."""
+        """Entities within `depth` relations of one, at most 3, as `Index.neighbours`."""
         row = self._get(f"{self._path}/entities/{quote(entity_id, safe='')}", _ROW, depth=depth)
         return _REACHED.validate_python(row["neighbours"])
 
-    def connect(self, a: str, b: str, *, max_length: int = 4) -> Connections:
-        """The shortest connections between two names, as `EntityGraph.connect`."""
-        return self._get(f"{self._path}/connect", _CONNECTIONS, a=a, b=b, max_length=max_length)
+    def connect(self, a: str, b: str, *, max_length: int = 4, paths: int = 5) -> Connections:
+        """The shortest connections between two names, of at most 10 relations, as `Index.connect`."""
+        return self._get(f"{self._path}/connect", _CONNECTIONS, a=a, b=b, max_length=max_length, paths=paths)
 
     def sql(self, query: str) -> "pa.Table":
         """Runs read-only SQL, as `Index.sql`; values have the types that JSON leaves them, and rows a limit."""
@@ -115,6 +131,59 @@ class RemoteIndex(AbstractContextManager["RemoteIndex"]):
                 f"The query has more rows than the {len(row['rows']):,} that the server sends; add a LIMIT."
             )
         return pa.table({name: [one[name] for one in row["rows"]] for name in row["columns"]})
+
+    def add(self, records: "Records", *, wait: bool = True) -> "InboxRun":
+        """Adds records to the index, as `Index.add`; later answers are those of the new version.
+
+        Each file is sent by a call of its own, after the records: of what the server refuses, the files before it
+        are kept.
+
+        Raises:
+            SourceError: If a file cannot be read (nothing is sent), or the server refuses a record or a file.
+            PolyhopError: If the server changes nothing (`--allow-changes`), or the run fails; its records are kept.
+        """
+        given = [records] if isinstance(records, str | Path | Mapping) else list(records)
+        files = [Path(one) for one in given if isinstance(one, str | Path)]
+        rows = [one for one in given if not isinstance(one, str | Path)]
+        bodies: list[dict[str, Any]] = []
+        if rows or not files:
+            content, headers = json.dumps({"records": rows}, default=str), {"content-type": "application/json"}
+            bodies.append({"content": content, "headers": headers})
+        try:
+            bodies += [{"content": path.read_bytes(), "params": {"file": path.name}} for path in files]
+        except OSError as error:
+            raise errors.SourceError(
+                f"{error.filename} cannot be read ({error.strerror}); nothing was sent."
+            ) from error
+        runs = [self._started(body) for body in bodies]
+        if not wait:
+            for run in runs:
+                Thread(target=self._follow, args=(run,), daemon=True).start()
+            return runs[-1]
+        for run in runs:
+            self._follow(run)
+            if run.error is not None:
+                raise errors.PolyhopError(run.error)
+        self.version = runs[-1].version or self.version
+        return runs[-1]
+
+    def _started(self, body: dict[str, Any]) -> "InboxRun":
+        from polyhop.inbox import InboxRun
+
+        return InboxRun(self._request("POST", f"{self._path}/documents", _ROW, **body)["run"], self.name)
+
+    def _follow(self, run: "InboxRun") -> None:
+        """Looks at a run until it has ended, or cannot be seen any more."""
+        while not run.ended.is_set():
+            try:
+                row = self._get(f"/runs/{run.run}", _ROW)
+            except (errors.PolyhopError, RuntimeError) as error:  # the latter if this index was closed
+                row = {"state": "failed", "version": None, "error": f"The run cannot be followed: {error}"}
+            run.version, run.error, run.state = row["version"], row["error"], row["state"]
+            if run.state == "running":
+                time.sleep(_POLL_SECONDS)
+            else:
+                run.ended.set()
 
     def close(self) -> None:
         """Closes the connections to the server."""

@@ -175,28 +175,29 @@ class EntityGraph:
         if "graph:relations" not in self._index.artefacts:
             raise MissingArtefactError("graph:relations", self._index.name, GRAPH_SEARCH, "The graph of entities")
 
-    def find_entities(self, name: str, *, fuzzy: bool = False) -> list[GraphEntity]:
-        """Entities whose full name is this one, by length of name, then name, then key.
-
-        A part of a name finds nothing by itself: `halvorsen` finds Erik Halvorsen with `fuzzy` only.
+    def find_entities(self, name: str, *, fuzzy: bool = True) -> list[GraphEntity]:
+        """Entities of a name, those of the full name first, then by length of name, name and key.
 
         Args:
             name: A name in any case; accents, punctuation and whitespace do not count, and a name that resolution made
                 another form of an entity's leads to that entity.
-            fuzzy: Also entities one of whose names contains this one, or all of its words in any order.
+            fuzzy: Also entities one of whose names contains this one, or all of its words in any order: `halvorsen`
+                finds Erik Halvorsen. False: full names only.
 
         Returns:
-            Empty for a name without letters or digits, or that nobody has.
+            Empty for a name without letters or digits, or that no entity has.
         """
-        numbers = set(self._named([name]))
+        exact = self._named([name])
+        numbers = set(exact)
         if fuzzy:
             numbers.update(traversal.NameSearch(self._index.artefact(GRAPH).keys).like(name))
             merged = list(self._index.artefact(ALIASES).items())
             number_of = self._index.artefact(GRAPH).number_of
             found_keys = (merged[place][1] for place in traversal.NameSearch([alias for alias, _ in merged]).like(name))
             numbers.update(number_of[key] for key in found_keys if key in number_of)
-        found = graph_entities(self._index, sorted(numbers))
-        return sorted(found, key=lambda entity: (len(entity.name), norm_ws(entity.name), entity.key))
+        groups = exact, sorted(numbers.difference(exact))
+        shortest = lambda entity: (len(entity.name), norm_ws(entity.name), entity.key)  # noqa: E731
+        return [one for group in groups for one in sorted(graph_entities(self._index, group), key=shortest)]
 
     def entity(self, entity_id: str) -> GraphEntity:
         """The entity of an id.

@@ -13,6 +13,7 @@ from polyhop.schemas.chat import ChatRequest, ChatTask, Role, Usage
 from polyhop.schemas.settings import PASSAGES, Settings, Space
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.models.budget import (
+    EMBED_TASK,
     batch_price_of,
     count_prompt_tokens,
     count_tokens,
@@ -21,7 +22,6 @@ from polyhop.warehouse.models.budget import (
     price_of,
 )
 from polyhop.warehouse.models.encoder_kinds import SERVER_BATCH_SIZE
-from polyhop.warehouse.models.litellm_encoder import TASK as EMBED_TASK
 from polyhop.warehouse.open_models import model_name, open_encoder
 
 

@@ -287,7 +287,7 @@ def model_server(main_loop: asyncio.AbstractEventLoop) -> Iterator[Any]:
     """A scripted model server in this process; see tests/support/scripted_server.py."""
     from scripted_server import ModelServer
 
-    from polyhop.warehouse.models.litellm_client import close_connections
+    from polyhop.warehouse.models.completions import close_connections
 
     asyncio.set_event_loop(main_loop)  # a test before this one may have run a loop of its own, which takes it away
     server = ModelServer().start()

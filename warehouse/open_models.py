@@ -68,13 +68,13 @@ def open_batches(settings: Settings, role: Role = Role.EXTRACT) -> "Batches | No
 
     None where there are none; one per process and configuration.
     """
-    from polyhop.warehouse.models.litellm_client import require_litellm
-
     is_asked = settings.models.mode != ("single",)
     model = settings.models.read if role is Role.READ else settings.models.extract
     if not (_run.index and model and (is_asked or Layout(settings.root).reply_cache.exists())):
         return None
     if is_asked:
+        from polyhop.warehouse.models.litellm_client import require_litellm
+
         require_litellm()
     with _opening:
         return _batches(model, settings.models, settings.root, settings.max_cost_usd, settings.max_tokens, _run.index)
@@ -121,8 +121,9 @@ def close_chats(listener: Listener | None = None, index: str = "") -> None:
         _run = _Run(listener, index)
         for opened in (_chat, _batches, _embeddings, _shared):
             opened.cache_clear()
-        if client := sys.modules.get("polyhop.warehouse.models.litellm_client"):  # else nothing was asked
-            client.close_connections()
+        for name in ("completions", "litellm_client"):
+            if client := sys.modules.get(f"polyhop.warehouse.models.{name}"):  # else nothing was asked
+                client.close_connections()
 
 
 def model_name(models: ModelSettings, role: Role) -> str:

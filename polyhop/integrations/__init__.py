@@ -7,10 +7,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from polyhop.api import Index, open_index
-from polyhop.client import RemoteIndex
+from polyhop.api import open_index
+from polyhop.protocol import IndexLike
 
-AnyIndex = Index | RemoteIndex | str
+AnyIndex = IndexLike | str
 """An open index, one of a server, or the name of one, which is opened for the first query."""
 
 

@@ -33,6 +33,7 @@ SQL_LIMITS = QueryLimits(10_000, 30.0)  # rows and seconds of a query; chosen: a
 MAX_PASSAGES = 1_000  # of one request; as many as a question may ask for
 _FILE_NAME = r"^[\w .()-]{1,200}\.\w{1,9}$"  # with an ending, which says how it is read, and no folder
 MAX_DEPTH = 3  # relations from an entity to its neighbours; chosen: beyond it is most of a graph
+MAX_PATHS = 100  # connections of one request; chosen: people read a few
 MAX_JOB = 2**53  # the largest id: JSON's numbers are exact up to it, and databases hold it
 
 Document = dict[str, Any]
@@ -164,10 +165,10 @@ def passage_documents(opened: Index, ids: list[str]) -> Document:
 def _add_entities(router: APIRouter, service: Service) -> None:
     @router.get("/indexes/{index}/entities", summary="Entities of a name")
     async def entities(
-        index: str, name: Annotated[str, Query(max_length=1_000)], *, fuzzy: bool = False, version: Version = None
+        index: str, name: Annotated[str, Query(max_length=1_000)], *, fuzzy: bool = True, version: Version = None
     ) -> Response:
         def look(opened: Index) -> Document:
-            found = opened.graph.find_entities(name, fuzzy=fuzzy)
+            found = opened.find_entities(name, fuzzy=fuzzy)
             return {"version": opened.version, "entities": [dataclasses.asdict(one) for one in found]}
 
         return ContractResponse(await service.use(index, look, version))
@@ -180,9 +181,8 @@ def _add_entities(router: APIRouter, service: Service) -> None:
         version: Version = None,
     ) -> Response:
         def look(opened: Index) -> Document:
-            reached = opened.graph.traverse(entity_id, depth)
+            near = [dataclasses.asdict(one) for one in opened.neighbours(entity_id, depth)]
             own = {"version": opened.version, "entity": dataclasses.asdict(opened.graph.entity(entity_id))}
-            near = [dataclasses.asdict(one) for one in reached]
             return {**own, "neighbours": near, "passage_ids": opened.graph.chunks_for_entities([entity_id])}
 
         return ContractResponse(await service.use(index, look, version))
@@ -192,11 +192,12 @@ def _add_entities(router: APIRouter, service: Service) -> None:
         index: str,
         a: Annotated[str, Query(max_length=1_000)],
         b: Annotated[str, Query(max_length=1_000)],
-        max_length: Annotated[int, Query(ge=1, le=10)] = 4,
+        max_length: Annotated[int, Query(ge=0, le=10)] = 4,
+        paths: Annotated[int, Query(ge=0, le=MAX_PATHS, description="Connections to return at most.")] = 5,
         version: Version = None,
     ) -> Response:
         def look(opened: Index) -> Document:
-            return opened.graph.connect(a, b, max_length=max_length).to_json()
+            return opened.connect(a, b, max_length=max_length, paths=paths).to_json()
 
         return ContractResponse(await service.use(index, look, version))
 

@@ -13,7 +13,7 @@ from polyhop.worker.strategies.registry import MODULES as OURS
 from polyhop.worker.strategies.registry import STRATEGIES
 
 PROJECT = Path(__file__).resolve().parents[2]
-MODULES = 228
+MODULES = 231
 PRODUCT_LINES = 58_928
 SLACK = 1.03  # of the product's lines: a report that is reviewed, not a target to pack lines for
 SETTINGS = 69

@@ -35,7 +35,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory, main_loop: object) -> Itera
     """Every kind of encoder, opened as the settings name it; servers and packages are those of other tests."""
     from scripted_server import ModelServer
 
-    from polyhop.warehouse.models.litellm_client import close_connections
+    from polyhop.warehouse.models.completions import close_connections
 
     root, server = tmp_path_factory.mktemp("encoders"), ModelServer().start()
     with pytest.MonkeyPatch.context() as patch:

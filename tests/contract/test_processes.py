@@ -62,7 +62,7 @@ from polyhop.schemas.chat import ChatRequest, ChatTask, Prompt
 from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.models.budget import Budget
 from polyhop.warehouse.models.chat import Chat
-from polyhop.warehouse.models.litellm_client import Answer, Completion
+from polyhop.warehouse.models.endpoints import Answer, Completion
 
 class Reply(BaseModel):
     text: str

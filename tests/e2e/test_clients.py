@@ -111,13 +111,13 @@ def test_sql_words_and_entities_are_those_of_the_open_index_and_names_are_not_lo
     assert remote.sql("SELECT title FROM passages WHERE false").to_pydict() == {"title": []}
     assert remote.search_text("river bridge", limit=4) == local.search_text("river bridge", limit=4) != []
     (entity,) = remote.find_entities("thomas telford")
-    assert [entity] == local.graph.find_entities("thomas telford")
-    fuzzy = remote.find_entities("telford", fuzzy=True)
-    assert entity in fuzzy == local.graph.find_entities("telford", fuzzy=True)
-    assert remote.neighbours(entity.id, 2) == local.graph.traverse(entity.id, 2) != []
+    assert [entity] == local.find_entities("thomas telford")
+    fuzzy = remote.find_entities("telford")
+    assert entity in fuzzy == local.find_entities("telford")
+    assert remote.neighbours(entity.id, 2) == local.neighbours(entity.id, 2) != []
     ends = ("Thomas Telford", "Menai Suspension Bridge")
     connected = remote.connect(*ends, max_length=3)
-    assert connected == local.graph.connect(*ends, max_length=3)
+    assert connected == local.connect(*ends, max_length=3)
     assert connected.paths
     assert caplog.records != []  # of httpcore: the capture works
     assert "Telford" not in caplog.text

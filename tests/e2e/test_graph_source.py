@@ -160,10 +160,10 @@ def test_other_sources_replace_a_graph_only_when_told_and_few_relations_go(setti
 
 
 def test_names_and_ids_of_the_graph_lead_to_its_nodes(people: Index) -> None:
-    mills = [(entity.id, entity.key, entity.type) for entity in people.graph.find_entities("mill")]
+    mills = [(entity.id, entity.key, entity.type) for entity in people.find_entities("mill", fuzzy=False)]
     assert mills == [(node_id("m1"), "mill #m1", "Part"), (node_id("m2"), "mill #m2", "Building")]
-    assert [entity.name for entity in people.graph.find_entities("1815")] == []
-    own = people.graph.find_entities("Charles Babbage")[0]
+    assert [entity.name for entity in people.find_entities("1815")] == []
+    own = people.find_entities("Charles Babbage")[0]
     arrays = people.session.published.artefact(RELATIONS)
     number = people.session.published.artefact(BIPARTITE).number_of[own.key]
     assert number not in arrays.indices[arrays.indptr[number] : arrays.indptr[number + 1]]
@@ -171,7 +171,7 @@ def test_names_and_ids_of_the_graph_lead_to_its_nodes(people: Index) -> None:
     around = people.graph.traverse(own.id)
     assert [(reached.entity.id, reached.hop) for reached in around] == [(node_id("p1"), 1), (node_id("t1"), 1)]
     assert people.graph.expand([node_id("m2")], 1) == {node_id("m2"): 0, node_id("e2"): 1}
-    assert people.graph.connect("Mill", "Windmill").paths[0].text == "Mill <--[part of]-- Windmill"
+    assert people.connect("Mill", "Windmill").paths[0].text == "Mill <--[part of]-- Windmill"
     for a, b, reason in (
         ("Ada Lovelace", "Charles Babbage", "they are two nodes of the graph .* and nodes are never merged"),
         ("Mill", "Windmill", "the graph .* has no node, or several, of the name 'Mill'"),

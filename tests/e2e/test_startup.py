@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,26 @@ def test_a_command_imports_no_package_in_vain(demo_root: Path, command: tuple[st
     words = [sys.executable, "-c", LISTING, *command, "--root", str(demo_root)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert unwanted & set(done.stderr.rpartition("|")[2].split()) == set()
+
+
+def of_model(server: Any) -> tuple[str, ...]:
+    """A question that a model reads, at the scripted server."""
+    models = ("--set", "models.read=openai/test-model", "--set", f"models.api_base={server.url}")
+    return ("ask", f"Who founded Rosetta {time.monotonic_ns()}?", "--index", "demo", *models)
+
+
+def test_a_model_of_openais_protocol_is_asked_without_litellm(demo_root: Path, model_server: Any) -> None:
+    words = [sys.executable, "-c", LISTING, *of_model(model_server), "--root", str(demo_root)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    imported = set(done.stderr.rpartition("|")[2].split())
+    assert ({"litellm", "openai"} & imported, len(model_server.requests)) == (set(), 1)
+
+
+@pytest.mark.rare
+@pytest.mark.real_time
+def test_a_question_to_a_model_starts_within_three_processor_seconds(demo_root: Path, model_server: Any) -> None:
+    taken = [startup.processor_seconds(of_model(model_server), demo_root) for _ in range(3)]
+    assert min(taken) <= 3.0 * startup.slowness(startup.yardstick())
 
 
 def test_the_client_that_lancedb_imports_is_loaded_when_it_is_asked_for() -> None:

@@ -24,7 +24,8 @@ from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.models.budget import Budget, price_of
 from polyhop.warehouse.models.calls import Stop
 from polyhop.warehouse.models.chat import Chat
-from polyhop.warehouse.models.litellm_client import import_litellm, parse_retry_after, reply_schema
+from polyhop.warehouse.models.endpoints import parse_retry_after, reply_schema
+from polyhop.warehouse.models.litellm_client import import_litellm
 from polyhop.warehouse.models.litellm_encoder import EmbeddingGateway
 from polyhop.warehouse.models.replies import REPLY_TOKENS
 

@@ -25,7 +25,8 @@ from polyhop.schemas.text import content_hash
 from polyhop.warehouse.cache.replies import ReplyCache, export_replies
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.models import chat
-from polyhop.warehouse.models.litellm_client import Answer, Completion, Completions
+from polyhop.warehouse.models.completions import Completions
+from polyhop.warehouse.models.endpoints import Answer, Completion
 from polyhop.warehouse.open_models import close_chats
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -171,6 +171,7 @@ class Behaviour:
     retry_after: object = None  # header: seconds or an HTTP date
     message: str = "scripted fault"
     code: str | None = None
+    parameter: str | None = None  # that an "error" is about
     cut: float = 0.6  # share of the content that "truncated" and "length" keep
     has_usage: bool = True
     usage: Mapping[str, Any] | None = None  # reported instead of the true counts: a server that lies
@@ -342,7 +343,9 @@ class Handler(BaseHTTPRequestHandler):
         return is_gone
 
     def _treat(self, asked: "Recorded", chosen: Behaviour) -> None:
-        error = json.dumps({"error": {"message": chosen.message, "type": "scripted", "code": chosen.code}})
+        error = json.dumps(
+            {"error": {"message": chosen.message, "type": "scripted", "code": chosen.code, "param": chosen.parameter}}
+        )
         match chosen.kind:
             case "rate_limit" | "error":
                 headers = {} if chosen.retry_after is None else {"Retry-After": str(chosen.retry_after)}

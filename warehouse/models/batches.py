@@ -21,14 +21,8 @@ from polyhop.schemas.text import plural
 from polyhop.warehouse.cache.replies import Part, ReplyCache, ReplySource, WantedRequest, claims_of
 from polyhop.warehouse.models.budget import Budget, believed, count_prompt_tokens, count_tokens
 from polyhop.warehouse.models.calls import MAX_PAUSE_SECONDS, wait_seconds
-from polyhop.warehouse.models.litellm_client import (
-    Answer,
-    BatchEndpoint,
-    BatchState,
-    CallFailedError,
-    Completion,
-    batch_reply,
-)
+from polyhop.warehouse.models.endpoints import Answer, CallFailedError, Completion
+from polyhop.warehouse.models.litellm_client import BatchEndpoint, BatchState, batch_reply
 from polyhop.warehouse.models.replies import longest_reply
 from polyhop.warehouse.statements import noted
 

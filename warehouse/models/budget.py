@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tiktoken import Encoding
 
 TOKENS_PER_PRICE = 1_000_000  # prices are in USD per million tokens, as providers list them
+EMBED_TASK = "embed"  # name of calls for embeddings in the journal of calls
 Price = tuple[float, float]  # USD per million tokens of prompts and of completions.
 
 
@@ -155,7 +156,7 @@ def price_of(model: str, settings: ModelSettings) -> Price | None:
     """USD per million prompt and completion tokens: as set, else by litellm's table; None if neither knows."""
     if settings.price is not None:
         return settings.price[:2]
-    entry = _table_entry(model)
+    entry = table_entry(model)
     prompt, reply = _listed(entry, "input_cost_per_token"), _listed(entry, "output_cost_per_token")
     return None if prompt is None or reply is None else (prompt, reply)
 
@@ -167,7 +168,7 @@ def batch_price_of(model: str, settings: ModelSettings) -> Price | None:
     """
     if settings.batch_price is not None or settings.price is not None:
         return settings.batch_price
-    entry = _table_entry(model)
+    entry = table_entry(model)
     prompt, reply = _listed(entry, "input_cost_per_token_batches"), _listed(entry, "output_cost_per_token_batches")
     return None if prompt is None or reply is None else (prompt, reply)
 
@@ -176,7 +177,14 @@ def embedding_price(model: str, settings: ModelSettings) -> float | None:
     """USD per million tokens of texts for an encoder: as set (third of models.price), else by litellm's table."""
     if settings.price is not None and len(settings.price) == 3:
         return settings.price[2]
-    return _listed(_table_entry(model), "input_cost_per_token")
+    return _listed(table_entry(model), "input_cost_per_token")
+
+
+def table_entry(model: str) -> dict[str, Any]:
+    """The row of litellm's table for a model, under its full name or without its provider; empty without one."""
+    table = _table()
+    entry = table.get(model) or table.get(model.partition("/")[2])
+    return entry if isinstance(entry, dict) else {}
 
 
 def has_price_list() -> bool:
@@ -224,13 +232,6 @@ def estimated_tokens(text: str) -> int:
 def _listed(entry: dict[str, Any], column: str) -> float | None:
     value = entry.get(column)
     return value * TOKENS_PER_PRICE if isinstance(value, int | float) else None
-
-
-def _table_entry(model: str) -> dict[str, Any]:
-    """The table's row for a model, under its full name or without its provider."""
-    table = _table()
-    entry = table.get(model) or table.get(model.partition("/")[2])
-    return entry if isinstance(entry, dict) else {}
 
 
 @cache

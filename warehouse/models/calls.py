@@ -24,7 +24,7 @@ from polyhop.schemas.chat import Usage
 from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource, claims_of
 from polyhop.warehouse.models.budget import Budget, believed, count_tokens
-from polyhop.warehouse.models.litellm_client import Answer, CallFailedError
+from polyhop.warehouse.models.endpoints import Answer, CallFailedError
 from polyhop.warehouse.statements import noted
 
 _LOG = logging.getLogger(__name__)

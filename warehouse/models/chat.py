@@ -22,7 +22,8 @@ from polyhop.warehouse.cache.replies import ReplyCache, ReplySource, StoredReply
 from polyhop.warehouse.models.batches import Batches
 from polyhop.warehouse.models.budget import MESSAGE_TOKENS, Budget, count_tokens
 from polyhop.warehouse.models.calls import PaidCalls, PaidRequest, Stop, run_all
-from polyhop.warehouse.models.litellm_client import Completion, Completions, import_litellm, in_attempts
+from polyhop.warehouse.models.completions import Completions, prepare
+from polyhop.warehouse.models.endpoints import Completion, in_attempts
 from polyhop.warehouse.models.replies import longest_reply, read_reply
 from polyhop.warehouse.statements import read_prompt
 
@@ -170,7 +171,7 @@ class Chat(PaidCalls):
         messages = [{"role": "user", "content": request.text}]
         longest = longest_reply(self._settings.max_reply_tokens, request.task)
         form = request.task.reply
-        import_litellm()  # takes seconds the first time, which are not the server's
+        prepare(self.model, self._settings.api_base)  # imports are not the server's seconds
 
         def read(said: Completion) -> tuple[ReplyT, Rung]:
             try:

@@ -7,228 +7,45 @@ import json
 import logging
 import os
 import re
-import ssl
 import sys
-import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from enum import Enum
 from functools import cache
 from importlib.util import find_spec
 from inspect import iscoroutinefunction
-from math import isfinite
-from threading import Lock, local
-from typing import Any, Generic, TypeVar
+from threading import Lock
+from typing import Any
 
-import httpcore
 import httpx
 from pydantic import BaseModel
 
 from polyhop.schemas import errors
 from polyhop.schemas.settings import ModelSettings
-
-T = TypeVar("T")
-
-_CALL = local()  # `deadline`: when the call of this thread must have its whole reply, by the monotonic clock.
-
-
-def begin_deadline(request: httpx.Request) -> None:
-    """The clock of a call starts; for httpx's hooks."""
-    seconds = (request.extensions.get("timeout") or {}).get("read")
-    _CALL.deadline = None if seconds is None else time.monotonic() + seconds
-
-
-def drop_odd_usage(response: httpx.Response) -> None:
-    """Takes token counts that are no whole numbers out of a reply; for httpx's hooks."""
-    if b'"usage"' not in response.read():
-        return
-    try:
-        document = response.json()
-    except ValueError:
-        return
-    if not isinstance(document, dict) or "usage" not in document:
-        return
-    usage = document["usage"]
-    counts = [n for name, n in usage.items() if name.endswith("_tokens")] if isinstance(usage, dict) else [None]
-    if not all(isinstance(count, int | float) and isfinite(count) and count == int(count) for count in counts):
-        del document["usage"]
-        response._content = json.dumps(document).encode()  # noqa: SLF001 - httpx has no public way
-
-
-def bounded(client: httpx.Client) -> httpx.Client:
-    """The client, each of whose reads, writes and connections ends at the deadline of its call."""
-    for transport in (client._transport, *client._mounts.values()):  # noqa: SLF001 - proxies of the environment, too
-        pool = getattr(transport, "_pool", None)
-        if pool is not None:
-            pool._network_backend = _Backend(pool._network_backend)  # noqa: SLF001 - httpx hands none on
-    return client
-
-
-def _left(seconds: float | None, expired: Callable[[str], Exception]) -> float | None:
-    deadline = getattr(_CALL, "deadline", None)
-    if deadline is None:
-        return seconds
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise expired("the whole reply did not come in time")
-    return float(left if seconds is None else min(seconds, left))
-
-
-class _Stream(httpcore.NetworkStream):
-    def __init__(self, stream: httpcore.NetworkStream) -> None:
-        self._stream = stream
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _left(timeout, httpcore.ReadTimeout))
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, _left(timeout, httpcore.WriteTimeout))
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore.NetworkStream:
-        left = _left(timeout, httpcore.ConnectTimeout)
-        return _Stream(self._stream.start_tls(ssl_context, server_hostname, left))
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
-
-
-class _Backend(httpcore.NetworkBackend):
-    def __init__(self, backend: httpcore.NetworkBackend) -> None:
-        self._backend = backend
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.NetworkStream:
-        left = _left(timeout, httpcore.ConnectTimeout)
-        return _Stream(self._backend.connect_tcp(host, port, left, local_address, socket_options))
-
-    def sleep(self, seconds: float) -> None:
-        self._backend.sleep(seconds)
-
+from polyhop.warehouse.models.endpoints import (
+    Answer,
+    CallFailedError,
+    Completion,
+    Failure,
+    Reach,
+    Refusal,
+    causes_of,
+    completion_of,
+    connection_reach,
+    connection_words,
+    failed_call,
+    named,
+    one_line,
+    response_format,
+    retry_after_of,
+    server_words,
+    within,
+)
 
 _KEY_WORDS = re.compile(r"\b(missing|pass|set|no|provide|requires?)\b.{0,60}\b(api[ _]?key|credentials)", re.IGNORECASE)
 """The provider's package refuses to begin without a key, whatever class of error it takes for that."""
-UNANSWERED = " did not answer: "
-"""Between a server and the reason, in the sentences about calls that may be tried again."""
-_PACKAGE_WORDS = re.compile(
-    r"(?:\b[\w.]*(?:Error|Exception|Timeout)\b\s*(?::|-)\s*)|https?://\S*litellm\S*|\blitellm\b\.?|\bAPI\w+Error\b",
-    re.IGNORECASE,
-)
-"""Names of classes that packages put before what a server says, and advice about the package."""
-_TRACE = re.compile(r"Traceback \(most recent.*", re.DOTALL)
-
-
-class Reach(Enum):
-    """How far a call came."""
-
-    UNREACHED = "no connection could be made: nothing was sent, nothing is billed"
-    UNSENT = "it failed before any connection was tried"
-    TIMED_OUT = "sent, but no reply came in time: the server may have worked for nothing"
-    LOST = "sent, but the connection ended, or the reply could not be understood"
-    ANSWERED = "the server answered that it will not reply"
-
-
-def reach_of(error: BaseException) -> Reach:
-    """How far the call came, by the chain of errors down to that of the HTTP client."""
-    import openai
-
-    for cause in _causes(error):
-        if isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.UnsupportedProtocol):
-            return Reach.UNREACHED
-        if isinstance(cause, httpx.TimeoutException | openai.APITimeoutError):
-            return Reach.TIMED_OUT
-        if isinstance(cause, httpx.HTTPStatusError):
-            return Reach.ANSWERED
-        if isinstance(cause, httpx.TransportError):
-            return Reach.LOST
-    return Reach.UNSENT if _KEY_WORDS.search(" ".join(str(error).split())[:500]) else Reach.LOST
-
-
-def said_by(error: BaseException) -> str:
-    """Why a call failed, on one line: the server's own words, or what became of the connection.
-
-    Without secrets before it is cut, for half a secret would not be found.
-    """
-    causes = list(_causes(error))
-    bodies = [getattr(cause, "body", None) for cause in causes]
-    written = [body.get("message") or body.get("error") if isinstance(body, dict) else body for body in bodies]
-    of_server = [re.sub(r"<[^>]*>", " ", words) for words in written if isinstance(words, str) and words.strip()]
-    of_system = [str(cause.strerror).lower() for cause in causes if isinstance(cause, OSError) and cause.strerror]
-    of_client = [str(cause).lower() for cause in causes if isinstance(cause, httpx.TransportError)]
-    said = [*of_server[:1], *of_system[-1:], *of_client[-1:], ""][0] or str(error)
-    words = " ".join(_PACKAGE_WORDS.sub("", _TRACE.sub("", said)).split()).rstrip(".")
-    return f"{errors.redact(words)[:300] or 'the reply could not be understood'}."  # two lines of a terminal
-
-
-def in_attempts(said: str, attempts: int) -> str:
-    """The sentence of a failed call, with how often the server was asked."""
-    return said if attempts < 2 else said.replace(UNANSWERED, f" did not answer in {attempts} attempts: ", 1)
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what led to it, each once, the HTTP client's own errors last."""
-    seen: set[int] = set()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
-        yield cause
-        cause = cause.__cause__ or cause.__context__
-
-
-def status_of(error: BaseException) -> int | None:
-    """The HTTP status that the error carries, None without one; packages invent one where no server answered."""
-    status = getattr(error, "status_code", None)
-    return int(status) if status is not None else None
-
-
-def retry_after_seconds(error: BaseException) -> float | None:
-    """Seconds of the Retry-After header, which holds seconds or a date; None without one that makes sense."""
-    own, sent = getattr(error, "litellm_response_headers", None), getattr(error, "response", None)
-    value = (own or {}).get("retry-after") or (getattr(sent, "headers", None) or {}).get("retry-after")
-    return None if value is None else parse_retry_after(value, datetime.now(UTC))
-
-
-def parse_retry_after(value: str, now: datetime) -> float | None:
-    """Seconds to wait by a Retry-After header, at least 0; None if it makes no sense."""
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            date = parsedate_to_datetime(value)
-        except ValueError:
-            return None
-        seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now.timestamp()
-    return max(0.0, seconds) if isfinite(seconds) else None
-
 
 _IMPORTING = Lock()
-
-
-class CallFailedError(Exception):
-    """A call that brought no reply.
-
-    Attributes:
-        error: Why, in our words: a ModelError, or a ModelKeyError.
-        may_be_billed: The server may have written a whole reply that never arrived.
-    """
-
-    def __init__(self, error: errors.PolyhopError, *, may_be_billed: bool) -> None:
-        self.error = error
-        self.may_be_billed = may_be_billed
-        super().__init__(str(error))
 
 
 def require_litellm() -> None:
@@ -264,16 +81,11 @@ def close_connections() -> None:
 
 
 def open_connections(litellm: Any) -> None:
-    """One pool of connections for all threads: left alone, each of the first calls would open and lose its own.
-
-    The time limit of a call bounds its reply as a whole, and token counts that are no numbers are left out of it.
-    """
+    """One pool of connections for all threads: left alone, each of the first calls would open and lose its own."""
     with _IMPORTING:
         if litellm.client_session is None:
             # httpx keeps 20, fewer than `models.concurrency` may be
-            limits = httpx.Limits(max_keepalive_connections=64)
-            hooks: dict[str, list[Callable[..., Any]]] = {"request": [begin_deadline], "response": [drop_odd_usage]}
-            litellm.client_session = bounded(httpx.Client(limits=limits, event_hooks=hooks))
+            litellm.client_session = httpx.Client(limits=httpx.Limits(max_keepalive_connections=64))
         for module, owner in ((litellm.batches, "openai_batches_instance"), (litellm.files, "openai_files_instance")):
             getattr(module.main, owner).get_openai_client = _pooled_client
 
@@ -316,165 +128,113 @@ def address_of(model: str, api_base: str) -> dict[str, str]:
     """Where to call; a server of one's own often wants no key, but the protocol's client does."""
     if not api_base:
         return {}
-    return {"api_base": api_base} | ({} if os.environ.get(_key_variable(model)) else {"api_key": "none"})
+    return {"api_base": api_base} | ({} if os.environ.get(key_variable(model)) else {"api_key": "none"})
 
 
-def _key_variable(model: str) -> str:
+def key_variable(model: str) -> str:
+    """The environment variable that holds the key of a model's provider."""
     return f"{model.partition('/')[0].upper().replace('-', '_')}_API_KEY"
 
 
-def named(model: str, api_base: str) -> str:
-    """A model and its server, for sentences."""
-    return f"{api_base} ({model})" if api_base else model
-
-
-def translated(error: Exception, model: str, where: str) -> tuple[errors.PolyhopError, bool]:
-    """Our error for a vendor's, and whether the call may be billed."""
+def call_failed(error: Exception, model: str, where: str) -> CallFailedError:
+    """Our error for one of litellm, whose chain ends with that of the HTTP client."""
     litellm = import_litellm()
-    said = said_by(error)
+    causes = list(causes_of(error))
+    status = getattr(error, "status_code", None)
+    headers = getattr(error, "litellm_response_headers", None) or getattr(
+        getattr(error, "response", None), "headers", None
+    )
+    refusal = Refusal.OTHER
     if isinstance(error, litellm.ContextWindowExceededError):
-        return errors.ContextTooLongError(f"The request is longer than {where} can read: {said}"), False
-    if isinstance(error, litellm.ContentPolicyViolationError):
-        return errors.ReplyRefusedError(f"{where} declined to answer: {said}"), False
-    reach, status = reach_of(error), status_of(error)
-    if reach is Reach.UNREACHED:
-        return errors.ModelUnreachableError(f"{where}{UNANSWERED}{said}"), False
-    if reach is Reach.UNSENT or status == 401:
-        missing: list[str] = sorted(litellm.validate_environment(model)["missing_keys"]) or [_key_variable(model)]
-        names = (" or " if all(name.endswith("_API_KEY") for name in missing) else " and ").join(missing)
-        unset = f"No key for {model}: set {names}."
-        return errors.ModelKeyError(unset if reach is Reach.UNSENT else f"{where} refuses the key: {said}"), False
-    if reach is Reach.TIMED_OUT or status in {408, 504}:
-        late = errors.ModelTimeoutError(f"{where}{UNANSWERED}no reply within models.timeout_seconds.")
-        return late, reach is Reach.TIMED_OUT
-    retry_after = retry_after_seconds(error)
-    if status == 429 or (status == 503 and retry_after is not None):
-        return errors.ModelRateLimitError(f"{where} rate-limits its callers: {said}", retry_after), False
-    if status is not None and 400 <= status < 500 and status not in {409, 425}:
-        return errors.ModelRejectedError(f"{where} does not accept the request ({status}): {said}"), False
-    answered = f"HTTP {status}, " if reach is Reach.ANSWERED and status is not None else ""
-    return errors.ModelUnavailableError(f"{where}{UNANSWERED}{answered}{said}"), reach is Reach.LOST
+        refusal = Refusal.TOO_LONG
+    elif isinstance(error, litellm.ContentPolicyViolationError):
+        refusal = Refusal.CONTENT
+    elif isinstance(error, litellm.exceptions.LiteLLMUnknownProvider):
+        refusal = Refusal.UNKNOWN_PROVIDER
+    is_temperature = isinstance(error, litellm.UnsupportedParamsError) and "temperature" in str(error)
+    of_server = [words for cause in causes if (words := server_words(getattr(cause, "body", None)))]
+    reach = _reach_of(error)
+    missing: list[str] = []
+    if reach is Reach.UNSENT:
+        missing = sorted(litellm.validate_environment(model)["missing_keys"]) or [key_variable(model)]
+    failure = Failure(
+        reach,
+        one_line([*of_server[:1], connection_words(error)][0] or str(error)),
+        None if status is None else int(status),
+        retry_after_of(headers),
+        refusal,
+        "temperature" if is_temperature else "",
+        missing,
+    )
+    return failed_call(failure, model, where)
 
 
-PLAIN = 2  # the last of the three forms below: JSON schema (0), JSON object (1), words of the prompt alone
+def _reach_of(error: BaseException) -> Reach:
+    """How far the call came."""
+    import openai
+
+    if (reach := connection_reach(error)) is not None:
+        return reach
+    if any(isinstance(cause, openai.APITimeoutError) for cause in causes_of(error)):
+        return Reach.TIMED_OUT
+    return Reach.UNSENT if _KEY_WORDS.search(" ".join(str(error).split())[:500]) else Reach.LOST
 
 
-@dataclass(frozen=True, slots=True)
-class Answer(Generic[T]):
-    """What a model sent: the value, its text for the journal, and the tokens that it reports (0: none)."""
+def guarded(call: Callable[[], Any], seconds: float, model: str, where: str) -> Any:
+    """What a call of litellm returns within its time limit.
 
-    value: T
-    text: str
-    prompt_tokens: int
-    completion_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """What a model said: its text, why it declined ("": it did not), and whether its length ended it."""
-
-    text: str
-    refusal: str
-    is_cut: bool
-
-
-class Completions:
-    """Calls one model; remembers which form of structured output its server accepts. Safe for threads.
-
-    The forms, from the strictest: JSON schema, any JSON object, plain text.
+    Raises:
+        CallFailedError: If it does not.
     """
+    import openai
 
-    def __init__(self, model: str, settings: ModelSettings) -> None:
-        self._model = model
-        self._timeout_seconds = settings.timeout_seconds
-        self._address = address_of(model, settings.api_base)
-        self._where = named(model, settings.api_base)
-        self._form = 0
-        self._is_form_proven = False
-        self._has_temperature = True
-
-    def call(
-        self, messages: Sequence[Mapping[str, str]], name: str, reply: type[BaseModel], max_output_tokens: int
-    ) -> Answer[Completion]:
-        """What the model says to messages.
-
-        Raises:
-            CallFailedError: With a ModelError; a form that the server refuses is retryable, with the next form. With a
-                ModelKeyError if the key is missing or refused.
-        """
-        litellm = import_litellm()
-        import openai
-
-        open_connections(litellm)
-        form = self._form
-        parameters: dict[str, Any] = {"temperature": 0} if self._has_temperature else {}
-        if form < PLAIN:
-            wanted = {"name": name.replace(".", "_"), "schema": reply_schema(reply), "strict": True}
-            strictest = {"type": "json_schema", "json_schema": wanted}
-            parameters["response_format"] = strictest if form == 0 else {"type": "json_object"}
-        parameters |= {"max_tokens": max_output_tokens, "timeout": self._timeout_seconds, **self._address}
-        try:
-            sent = [dict(message) for message in messages]
-            answer = litellm.completion(model=self._model, messages=sent, num_retries=0, max_retries=0, **parameters)
-        except openai.OpenAIError as error:
-            ours, may_be_billed = translated(error, self._model, self._where)
-            is_unsupported = isinstance(error, litellm.UnsupportedParamsError) and "temperature" in str(error)
-            is_unknown = isinstance(error, litellm.exceptions.LiteLLMUnknownProvider)
-            is_wrong = status_of(error) in {400, 422} and isinstance(ours, errors.ModelRejectedError) and not is_unknown
-            if is_unsupported and self._has_temperature:
-                self._has_temperature = False
-            elif is_wrong and not self._is_form_proven and form < PLAIN:
-                # the server found the request itself wrong: perhaps the form, unless that has worked before
-                self._form = max(self._form, form + 1)  # another call may have gone further meanwhile
-            else:
-                if is_wrong and not self._is_form_proven:
-                    self._form = 0
-                raise CallFailedError(ours, may_be_billed=may_be_billed) from error
-            # The server refuses a parameter; the next call goes without it.
-            rejected = errors.ModelRejectedError(f"The server refuses a form of structured output: {said_by(error)}")
-            rejected.retryable = True
-            raise CallFailedError(rejected, may_be_billed=False) from error
-        self._is_form_proven = True
-        return _completion(answer)
+    open_connections(import_litellm())
+    try:
+        return within(seconds, call)
+    except TimeoutError as error:
+        raise failed_call(Failure(Reach.TIMED_OUT, "no reply in time."), model, where) from error
+    except openai.OpenAIError as error:
+        raise call_failed(error, model, where) from error
 
 
-@cache
-def reply_schema(reply: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of a form as strict structured output wants it: every field required, no others, no defaults."""
-    strict: dict[str, Any] = _strict(reply.model_json_schema(by_alias=True))
-    return strict
+def complete(
+    model: str, settings: ModelSettings, messages: Sequence[dict[str, str]], parameters: dict[str, Any]
+) -> Answer[Completion]:
+    """A model's reply to messages.
+
+    Raises:
+        CallFailedError: If there is none.
+    """
+    litellm, seconds = import_litellm(), settings.timeout_seconds
+    limits = {"timeout": seconds, "num_retries": 0, "max_retries": 0, **address_of(model, settings.api_base)}
+    where = named(model, settings.api_base)
+    call = lambda: litellm.completion(model=model, messages=list(messages), **limits, **parameters)  # noqa: E731
+    document = guarded(call, seconds, model, where).model_dump()
+    for choice in document["choices"]:
+        message = choice.get("message") or {}
+        message["refusal"] = (message.get("provider_specific_fields") or {}).get("refusal")
+    return completion_of(document)
 
 
-def _strict(schema: Any) -> Any:
-    if isinstance(schema, list):
-        return [_strict(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    made = {key: _strict(part) for key, part in schema.items() if key != "default"}
-    if isinstance(schema.get("properties"), dict):
-        made["properties"] = {name: _strict(part) for name, part in schema["properties"].items()}
-        made |= {"required": list(schema["properties"]), "additionalProperties": False}
-    return made
+def embeddings(
+    model: str, api_base: str, settings: ModelSettings, texts: Sequence[str], parameters: dict[str, Any]
+) -> Any:
+    """A reply in the form of OpenAI's embeddings.
 
-
-def _completion(answer: Any) -> Answer[Completion]:
-    choice = answer.choices[0] if answer.choices else None
-    message = getattr(choice, "message", None)
-    refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal")
-    usage = [getattr(getattr(answer, "usage", None), name, 0) for name in _COUNTS]
-    return _answer(getattr(message, "content", None), refusal, getattr(choice, "finish_reason", None), usage)
-
-
-_COUNTS = ("prompt_tokens", "completion_tokens")
-
-
-def _answer(content: Any, refusal: Any, reason: Any, usage: Sequence[Any]) -> Answer[Completion]:
-    stopped = "its content filter stopped it" if reason == "content_filter" else ""
-    text = errors.without_values(content or "")
-    # Reported tokens, 0 for what is no number; most servers' nonsense was left out before.
-    counts = [int(value) if isinstance(value, int | float) and isfinite(value) else 0 for value in usage]
-    said = Completion(text, errors.redact(str(refusal or stopped)), reason == "length")
-    return Answer(said, text, counts[0], counts[1])
+    Raises:
+        CallFailedError: If there is none.
+    """
+    litellm, seconds = import_litellm(), settings.timeout_seconds
+    limits = {"timeout": seconds, "max_retries": 0, **address_of(model, api_base)}
+    where = named(model, api_base)
+    call = lambda: litellm.embedding(model=model, input=list(texts), **limits, **parameters)  # noqa: E731
+    try:
+        answer = guarded(call, seconds, model, where)
+        return answer.model_dump()
+    except (ValueError, TypeError, KeyError, AttributeError) as error:  # litellm's own, at a reply of another form
+        message = one_line(connection_words(error) or str(error))
+        malformed = errors.MalformedReplyError(f"The reply of {where} is none of embeddings: {message}")
+        raise CallFailedError(malformed, may_be_billed=True) from error
 
 
 BATCH_PROVIDERS = ("openai", "azure", "hosted_vllm", "litellm_proxy")
@@ -507,8 +267,8 @@ class BatchEndpoint:
                 f"models.mode=batch works with {', '.join(BATCH_PROVIDERS)}. Set models.mode=single."
             )
         self._provider = provider
-        seconds = max(settings.timeout_seconds, LEAST_FILE_SECONDS)
-        self._options = {"custom_llm_provider": provider, "timeout": seconds, "max_retries": 0}
+        self._seconds = max(settings.timeout_seconds, LEAST_FILE_SECONDS)
+        self._options = {"custom_llm_provider": provider, "timeout": self._seconds, "max_retries": 0}
         self._options |= address_of(model, settings.api_base)
         self._parameters: dict[tuple[str, int], dict[str, Any]] = {}
 
@@ -516,8 +276,7 @@ class BatchEndpoint:
         """What a single call of `Completions` would send first, as a line of a batch holds it."""
         if (name, longest) not in self._parameters:
             litellm = import_litellm()
-            form = {"name": name.replace(".", "_"), "schema": reply_schema(reply), "strict": True}
-            asked = {"max_tokens": longest, "response_format": {"type": "json_schema", "json_schema": form}}
+            asked = {"max_tokens": longest, "response_format": response_format(name, reply)}
             about = {"model": self._name, "custom_llm_provider": self._provider}
             try:
                 made = litellm.get_optional_params(**about, temperature=0, **asked)
@@ -554,17 +313,10 @@ class BatchEndpoint:
 
     def _call(self, name: str, **arguments: Any) -> Any:
         litellm = import_litellm()
-        open_connections(litellm)
         return self._guarded(lambda: getattr(litellm, name)(**arguments, **self._options))
 
     def _guarded(self, call: Callable[[], Any]) -> Any:
-        import openai
-
-        try:
-            return call()
-        except openai.OpenAIError as error:
-            ours, may_be_billed = translated(error, self._model, self._where)
-            raise CallFailedError(ours, may_be_billed=may_be_billed) from error
+        return guarded(call, self._seconds, self._model, self._where)
 
 
 def _batch_state(batch: Any) -> BatchState:
@@ -580,14 +332,11 @@ def batch_reply(line: bytes) -> tuple[str, Answer[Completion] | None, str]:
         document = json.loads(line)
         key, response = str(document["custom_id"]), document["response"]
         if response is None or response["status_code"] != 200:
-            is_expired = (document.get("error") or {}).get("code") == "batch_expired"
+            error = document.get("error")
+            is_expired = isinstance(error, dict) and error.get("code") == "batch_expired"
             return key, None, "Expired" if is_expired else errors.ModelUnavailableError.__name__
-        body = response["body"]
-        choice, usage = body["choices"][0], body.get("usage") or {}
-        message = choice["message"]
-        counts = [usage.get(name) for name in _COUNTS]
-        answer = _answer(message.get("content"), message.get("refusal"), choice.get("finish_reason"), counts)
-    except (ValueError, LookupError, TypeError, AttributeError):
+        answer = completion_of(response["body"])
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, errors.MalformedReplyError):
         return "", None, ""
     refused, cut = errors.ReplyRefusedError.__name__, errors.MalformedReplyError.__name__
     return key, answer, refused if answer.value.refusal else cut if answer.value.is_cut else ""

@@ -23,9 +23,10 @@ from polyhop.schemas.ports import KeepVectors
 from polyhop.schemas.settings import ModelSettings
 from polyhop.schemas.text import content_hash
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
-from polyhop.warehouse.models import litellm_client
-from polyhop.warehouse.models.budget import Budget, count_tokens, cut_text
+from polyhop.warehouse.models import endpoints, litellm_client
+from polyhop.warehouse.models.budget import EMBED_TASK, Budget, count_tokens, cut_text
 from polyhop.warehouse.models.calls import PaidCalls, PaidRequest, Stop, run_all
+from polyhop.warehouse.models.completions import OpenaiServer, is_direct, prepare
 from polyhop.warehouse.models.onnx_session import clean_text, unit_rows
 
 INPUT_TYPES = {
@@ -35,9 +36,6 @@ INPUT_TYPES = {
 }
 """Providers whose models read questions and passages differently: their words for the two, as litellm hands them on.
 Source: Cohere, Embed API v2 (2024); Voyage AI, Embeddings API (2024); NVIDIA, NIM text embedding (2024)."""
-
-
-TASK = "embed"  # What calls for embeddings are in the journal of calls.
 
 
 class EmbeddingGateway(PaidCalls):
@@ -56,8 +54,10 @@ class EmbeddingGateway(PaidCalls):
     ) -> None:
         super().__init__(model, settings, replies, budget, sleep=sleep)
         self.concurrency = settings.concurrency
-        self._address = litellm_client.address_of(model, api_base)
-        self._where = litellm_client.named(model, api_base)
+        self._api_base = api_base
+        self._where = endpoints.named(model, api_base)
+        is_openai = is_direct(model, api_base)
+        self._server = OpenaiServer(model, api_base, settings.timeout_seconds) if is_openai else None
         self._dimension = dimension
 
     def embed(self, texts: Sequence[str], dimension: int, stop: Stop, *, is_question: bool) -> NDArray[np.float32]:
@@ -74,8 +74,9 @@ class EmbeddingGateway(PaidCalls):
             ModelEndpointError: If there is no server at the model's address.
             ModelError: If no attempt brought vectors that can be used.
         """
-        litellm_client.import_litellm()  # takes seconds the first time, which are not the server's
-        asked = PaidRequest(ReplySource(content_hash(TASK, self.model, *texts), self.model, TASK, "", 1), stop)
+        prepare(self.model, self._api_base)  # imports are not the server's seconds
+        key = content_hash(EMBED_TASK, self.model, *texts)
+        asked = PaidRequest(ReplySource(key, self.model, EMBED_TASK, "", 1), stop)
         tokens = sum(count_tokens(text, self.model) for text in texts)
 
         def attempt() -> NDArray[np.float32]:
@@ -86,48 +87,45 @@ class EmbeddingGateway(PaidCalls):
             try:
                 return self._attempts(asked, attempt)
             except ModelUnavailableError as error:
-                error.args = (litellm_client.in_attempts(str(error), asked.usage.calls),)
+                error.args = (endpoints.in_attempts(str(error), asked.usage.calls),)
                 if self._is_reached or not isinstance(error, ModelUnreachableError):
                     raise
                 raise ModelEndpointError(
                     f"{str(error).rstrip('.')}. No text was encoded; start the server, or correct encoder.api_base."
                 ) from error
 
-    def _send(self, texts: Sequence[str], *, is_question: bool) -> litellm_client.Answer[list[Any]]:
+    def _send(self, texts: Sequence[str], *, is_question: bool) -> endpoints.Answer[list[Any]]:
         """The lists of numbers of texts, as they came."""
-        litellm = litellm_client.import_litellm()
-        import openai
-
-        litellm_client.open_connections(litellm)
-        types = INPUT_TYPES.get(self.model.partition("/")[0])
-        parameters: dict[str, Any] = {} if types is None else {"input_type": types[0] if is_question else types[1]}
-        if self._dimension:
-            parameters |= {"dimensions": self._dimension, "allowed_openai_params": ["dimensions"]}
         try:
-            limits = {"timeout": self._settings.timeout_seconds, "max_retries": 0}
-            answer = litellm.embedding(model=self.model, input=list(texts), **limits, **self._address, **parameters)
-        except openai.OpenAIError as error:
-            ours, may_be_billed = litellm_client.translated(error, self.model, self._where)
-            if litellm_client.status_of(error) == 403:
-                ours = ModelKeyError(f"{self._where} refuses the key: {litellm_client.said_by(error)}")
-            raise litellm_client.CallFailedError(ours, may_be_billed=may_be_billed) from error
-        except (ValueError, TypeError, KeyError, AttributeError) as error:  # litellm's own, at a reply of another form
-            malformed = MalformedReplyError(
-                f"The reply of {self._where} is none of embeddings: {litellm_client.said_by(error)}"
-            )
-            raise litellm_client.CallFailedError(malformed, may_be_billed=True) from error
-        data = getattr(answer, "data", None)
-        if not isinstance(data, list):
+            document = self._document(texts, is_question=is_question)
+        except endpoints.CallFailedError as failed:
+            if failed.failure is None or failed.failure.status != 403:
+                raise
+            refused = ModelKeyError(f"{self._where} refuses the key: {failed.failure.message}")
+            raise endpoints.CallFailedError(refused, may_be_billed=False) from failed
+        data = document.get("data") if isinstance(document, dict) else None
+        if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):
             malformed = MalformedReplyError(f"The reply of {self.model} holds no embeddings.")
-            raise litellm_client.CallFailedError(malformed, may_be_billed=True)
-        rows = [row if isinstance(row, dict) else dict(row) for row in data]
+            raise endpoints.CallFailedError(malformed, may_be_billed=True)
+        rows: list[dict[str, Any]] = data
         numbers = [row.get("index") for row in rows]
         if sorted(n for n in numbers if isinstance(n, int)) == list(range(len(rows))):  # each once: in that order
             rows = [row for _, row in sorted(zip(numbers, rows, strict=True), key=lambda pair: pair[0] or 0)]
-        tokens = getattr(getattr(answer, "usage", None), "prompt_tokens", 0)
-        return litellm_client.Answer(
-            [row.get("embedding") for row in rows], "", tokens if isinstance(tokens, int) else 0, 0
-        )
+        usage = document.get("usage")
+        tokens = endpoints.token_count(usage.get("prompt_tokens") if isinstance(usage, dict) else None)
+        return endpoints.Answer([row.get("embedding") for row in rows], "", tokens, 0)
+
+    def _document(self, texts: Sequence[str], *, is_question: bool) -> Any:
+        """A reply in the form of OpenAI's embeddings."""
+        parameters: dict[str, Any] = {"dimensions": self._dimension} if self._dimension else {}
+        if self._server is not None:
+            return self._server.post("embeddings", {"input": list(texts), **parameters})
+        types = INPUT_TYPES.get(self.model.partition("/")[0])
+        if types is not None:
+            parameters["input_type"] = types[0] if is_question else types[1]
+        if self._dimension:
+            parameters["allowed_openai_params"] = ["dimensions"]
+        return litellm_client.embeddings(self.model, self._api_base, self._settings, texts, parameters)
 
 
 class LitellmEncoder:

@@ -190,7 +190,7 @@ def unit_rows(vectors: Any, count: int, dimension: int, model: str) -> NDArray[n
         raise InvalidVectorError(f"The encoder {model} gave {len(vectors)} vectors for {count} texts; use another one.")
     try:
         rows = np.array(vectors, dtype=np.float64).reshape(count, -1)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidVectorError(
             f"The encoder {model} gave vectors of different lengths, or no numbers; use another one."
         ) from error

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +20,7 @@ from polyhop.schemas.settings import ModelSettings, Settings
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.models.budget import Budget
 from polyhop.warehouse.models.chat import MOST_FAILURES, Chat
-from polyhop.warehouse.models.litellm_client import Answer, Completion, drop_odd_usage
+from polyhop.warehouse.models.endpoints import Answer, Completion
 from polyhop.warehouse.models.replies import read_reply
 from polyhop.warehouse.open_models import close_chats, model_name, open_chat
 
@@ -313,27 +312,3 @@ def test_a_few_stray_quotes_in_a_long_reply_take_no_minutes() -> None:
 def test_the_message_of_a_wrong_form_names_the_field() -> None:
     with pytest.raises(errors.MalformedReplyError, match=r"entities\.0\.type: Field required"):
         read_reply('{"entities": [{"name": "Ada"}], "relations": []}', FORMS["graph"])
-
-
-@pytest.mark.parametrize(
-    ("usage", "is_kept"),
-    [
-        ({"prompt_tokens": 3, "completion_tokens": 4}, True),
-        ({"prompt_tokens": 3, "prompt_tokens_details": {"cached_tokens": 1}}, True),
-        ({"prompt_tokens": 10**30}, True),
-        ({"prompt_tokens": 3, "total_tokens": float("inf")}, False),
-        ({"prompt_tokens": "3"}, False),
-        ([], False),
-    ],
-)
-def test_token_counts_that_are_no_numbers_are_left_out(usage: Any, is_kept: bool) -> None:
-    response = httpx.Response(200, content=json.dumps({"choices": [], "usage": usage}).encode())
-    drop_odd_usage(response)
-    assert response.json() == ({"choices": [], "usage": usage} if is_kept else {"choices": []})
-
-
-@pytest.mark.parametrize("content", [b"", b'[{"usage": 1}]', b'{"usage": ', b'{"text": "\\"usage\\""}'])
-def test_a_reply_that_is_none_is_left_as_it_is(content: bytes) -> None:
-    response = httpx.Response(200, content=content)
-    drop_odd_usage(response)
-    assert response.content == content
