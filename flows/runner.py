@@ -21,7 +21,7 @@ from threading import Lock, Thread
 from typing import Any, TypeVar
 
 from polyhop.flows.reports import ModelUse
-from polyhop.schemas.errors import ConfigurationError, StoreError, StoreUnavailableError
+from polyhop.schemas.errors import ConfigurationError, StoreError, StoreUnavailableError, install_words
 from polyhop.schemas.logs import configure_logs_as_parent
 from polyhop.schemas.settings import ModelSettings, QueueSettings, Settings
 from polyhop.schemas.text import content_hash
@@ -272,7 +272,7 @@ class DaskPool:
             import distributed
         except ImportError as error:
             raise ConfigurationError(
-                "runner.kind=dask needs Dask: pip install 'polyhop[dask]' (or set runner.kind=processes)."
+                f"runner.kind=dask needs Dask; {install_words('dask')}, or set runner.kind=processes."
             ) from error
         from dask import config
 

@@ -1,6 +1,7 @@
 """Stored jobs and results: documents that people and scripts read while workers run, parquet, tables for SQL."""
 
 import json
+import shlex
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -67,6 +68,15 @@ def waiting_workers(workers: Iterable[WorkerRow]) -> list[dict[str, Any]]:
         for w in workers
         if w.outage is not None and w.outage_since is not None
     ]
+
+
+def unserved_sentence(job: JobRow, workers: Iterable[WorkerRow], settings: Settings) -> str:
+    """How to start a worker for an open job whose queue no worker serves; "" if one does."""
+    if not job.is_open or any(job.queue in worker.queues for worker in workers):
+        return ""
+    is_default = settings.root == Settings.model_fields["root"].default
+    root = "" if is_default else f" --root {shlex.quote(str(settings.root))}"
+    return f"No worker serves queue '{job.queue}'; start one: polyhop worker --queues {shlex.quote(job.queue)}{root}"
 
 
 class QuestionPace:

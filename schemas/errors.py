@@ -483,14 +483,19 @@ def extensions(group: str) -> Mapping[str, EntryPoint]:
     return {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
 
 
+def install_words(extra: str) -> str:
+    """How to install an extra: no package index has Polyhop, so pip needs the wheel's file (docs/install.md)."""
+    wheel = f"else the wheel with [{extra}] (docs/install.md)"
+    return f"install the extra '{extra}': uv sync --extra {extra} in a checkout, {wheel}"
+
+
 def import_extra(needs: str, package: str, extra: str, instead: str = "", *, module: str = "") -> Any:
     """Imports a package of an extra; `needs` says who needs it, `instead` what else a user can do."""
     try:
         return import_module(module or package)
     except ImportError as error:
         raise ConfigurationError(
-            f"{needs} the package {package}. Install it with: pip install 'polyhop[{extra}]', or in a checkout: "
-            f"uv sync --extra {extra}{f' (or {instead})' if instead else ''}"
+            f"{needs} the package {package}; {install_words(extra)}{f', or {instead}' if instead else ''}."
         ) from error
 
 

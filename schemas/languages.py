@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-from polyhop.schemas.errors import ConfigurationError, nearest_name
+from polyhop.schemas.errors import ConfigurationError, install_words, nearest_name
 from polyhop.schemas.text import fold
 
 ENGLISH, AUTO = "en", "auto"
@@ -164,7 +164,7 @@ def _detector() -> Callable[[str], str]:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
     except ImportError as error:
         raise ConfigurationError(
-            "corpus.language=auto needs the extra 'languages': pip install 'polyhop[languages]'; or name the language."
+            f"corpus.language=auto needs the package py3langid; {install_words('languages')}, or name the language."
         ) from error
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
     known = [code for code in CODES if code in set(identifier.labels)]

@@ -367,7 +367,7 @@ class RunnerSettings(Section):
     kind: Literal["auto", "local", "processes", "dask"] = Field(
         "auto",
         description="Who does batches of extraction by rules and of embedding: the run's own process (local), further "
-        "ones on this machine (processes), or the workers of a Dask cluster (dask; needs polyhop[dask]); auto: further "
+        "ones on this machine (processes), or the workers of a Dask cluster (dask; the extra dask); auto: further "
         "processes for extraction of 10,000 passages and more, else the run's own.",
     )
 

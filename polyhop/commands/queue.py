@@ -307,6 +307,7 @@ def submit(
 ) -> None:
     """Submit a file of questions as one job for the workers."""
     from polyhop.flows.answer import submit_file
+    from polyhop.jobs import unserved_sentence
     from polyhop.schemas.queue import JobSpec
     from polyhop.schemas.requests import SubmissionRequest
     from polyhop.warehouse.open import open_questions
@@ -330,6 +331,9 @@ def submit(
         job_id, count = submitted.job_id, submitted.count
         for record in submitted.bad:
             print_error(f"{record.source} line {record.line} was left out: {record.reason}")
+        unserved = unserved_sentence(opened.job(job_id), opened.workers(), settings)
+        if unserved and (wait or json):
+            print_error(unserved)
         with progress() if wait else nullcontext() as update:
             while wait and (job := opened.job(job_id)).is_open:  # a question is open until it is answered or dead
                 if update is not None:
@@ -344,7 +348,8 @@ def submit(
         print_line(f"Job {job_id}: {questions_words}")
     else:
         print_line(f"Job {job_id} has the key '{key}' already: {questions_words}; nothing was submitted again")
-    print_line(f"  answer them with: polyhop worker --queues {queue} --until-empty")
+    if unserved and not wait:
+        print_line(f"  {unserved}")
     print_line(f"  read them with:   polyhop jobs results {job_id}")
 
 

@@ -17,7 +17,6 @@ from polyhop.server.pages import Pages, index_link
 from polyhop.server.problems import status_of
 from polyhop.server.service import Asked, Service, parameter_pairs
 from polyhop.warehouse.files.versions import published_versions
-from polyhop.worker.strategies.registry import STRATEGIES
 
 SESSION_SECONDS = 12 * 3600  # of the login form's cookie; chosen: a day's work
 SHOWN_LIMIT = 10  # passages, where nobody says another number
@@ -64,7 +63,7 @@ def make_router(pages: Pages, token: str) -> APIRouter:
                 context["link"] = f"/ask?{urlencode(kept)}"
             except PolyhopError as error:
                 context["sentence"], status = str(error), status_of(error)
-        context["strategies"] = list(STRATEGIES)
+        context["strategies"] = await service.run(service.servable_strategies)
         context["versions"] = published_versions(service.layout.index(form["index"])) if form["index"] in names else []
         return pages.page(request, "ask.html.jinja", status, **context)
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
-from polyhop.jobs import QuestionPace, job_document, pace_words, require_result, result_document
+from polyhop.jobs import QuestionPace, job_document, pace_words, require_result, result_document, unserved_sentence
 from polyhop.pages.answer_page import answer_parts, stored_material
 from polyhop.schemas.errors import ConfigurationError, PolyhopError
 from polyhop.schemas.queue import JobRow, JobSpec, QuestionState, WorkerRow
@@ -18,7 +18,6 @@ from polyhop.server.pages import Pages, index_link, require_form
 from polyhop.server.problems import status_of
 from polyhop.server.service import Service
 from polyhop.warehouse.open import open_questions
-from polyhop.worker.strategies.registry import STRATEGIES
 
 ROWS = 100  # questions of a page
 FIELDS = ("index", "strategy", "name", "queue", "limit", "where")
@@ -38,7 +37,8 @@ def make_router(pages: Pages) -> APIRouter:
     @router.get("/jobs")
     async def jobs(request: Request) -> Response:
         form = {name: STARTING.get(name, "") for name in FIELDS}
-        return await listed(request, "jobs.html.jinja", form=form, sentence="", strategies=list(STRATEGIES))
+        strategies = await service.run(service.servable_strategies)
+        return await listed(request, "jobs.html.jinja", form=form, sentence="", strategies=strategies)
 
     @router.get("/jobs/live")
     async def live(request: Request) -> Response:
@@ -53,7 +53,8 @@ def make_router(pages: Pages) -> APIRouter:
         try:
             made = await _submitted(service, form, given)
         except PolyhopError as error:
-            told = {"form": given, "sentence": str(error), "strategies": list(STRATEGIES)}
+            strategies = await service.run(service.servable_strategies)
+            told = {"form": given, "sentence": str(error), "strategies": strategies}
             return await listed(request, "jobs.html.jinja", status_of(error), **told)
         return RedirectResponse(f"/jobs/{made['job_id']}", 303)
 
@@ -129,12 +130,14 @@ def _page(service: Service, number: int, state: str, words: str, after: int) -> 
         queue.sweep()
         job = queue.job(number)
         rows = queue.results_page(number, max(0, min(after, job.question_count)), states, words.strip(), ROWS + 1)
-        document = job_document(job, queue.workers())
+        workers = queue.workers()
+    document = job_document(job, workers)
     shown = [{**result_document(row), "number": row.ordinal + 1} for row in rows[:ROWS]]
     filters = {"state": state, "words": words}
     next_link = f"?{urlencode({**filters, 'after': shown[-1]['number']})}" if len(rows) > ROWS else ""
     return {
         "job": document,
+        "unserved": unserved_sentence(job, workers, service.settings),
         "is_open": job.is_open,
         "rows": shown,
         "states": list(QuestionState),

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import TypeVar
@@ -17,7 +18,8 @@ from polyhop.inbox import InboxRuns
 from polyhop.schemas.errors import ConfigurationError, PolyhopError
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.versions import require_version
+from polyhop.warehouse.files.versions import read_manifest, require_version
+from polyhop.worker.strategies.registry import servable_strategies
 
 T = TypeVar("T")
 
@@ -190,6 +192,15 @@ class Service:
     def index_names(self) -> list[str]:
         """Names of the published indexes, in order."""
         return self.layout.index_names()
+
+    def servable_strategies(self) -> dict[str, list[str]]:
+        """The strategies that the current version of each index can serve; none of an index that cannot be read."""
+        found: dict[str, list[str]] = {}
+        for name in self.index_names():
+            found[name] = []
+            with suppress(PolyhopError):
+                found[name] = servable_strategies(read_manifest(require_version(self.layout, name)[1]).artefacts)
+        return found
 
     def named_index(self, name: str | None) -> str:
         """The index of that name, or the only one if no name is given.

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
+from polyhop.schemas.errors import install_words
 from polyhop.schemas.text import escaped, printable, table_lines
 from polyhop.tasks.evaluation.metrics import CONTAINMENT, PREFIX, RECALL_DEPTHS
 
@@ -196,7 +197,7 @@ def facts(run: Document, timings: Document) -> dict[str, str]:
         "Duration": f"{timings['seconds']:.1f} s",
         "Peak memory": f"{timings['peak_rss_mb']:,.0f} MB",
         "Machine": " · ".join(f"{name}: {value}" for name, value in timings["machine"].items()),
-        "Plots": "" if find_spec("matplotlib") else "none; they need matplotlib: pip install 'polyhop[plots]'",
+        "Plots": "" if find_spec("matplotlib") else f"none; {install_words('plots')}",
     }
     return {name: str(value) for name, value in found.items() if value != ""}
 

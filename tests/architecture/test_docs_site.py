@@ -139,3 +139,11 @@ def test_a_rooms_page_names_its_modules_and_fits_one_screen(room: str) -> None:
     named = set(re.findall(r"\w+", page))
     modules = {path.stem for path in (PROJECT / room).rglob("*.py") if path.stem != "__init__"}
     assert modules - named == set()
+
+
+def test_no_page_and_no_message_asks_an_index_for_an_extra() -> None:
+    """No package index has Polyhop: `pip install 'polyhop[ui]'` cannot work before docs/install.md was followed."""
+    rooms = ("docs", "polyhop", "flows", "worker", "tasks", "warehouse", "schemas", "examples")
+    files = [PROJECT / "README.md", *(path for room in rooms for path in PROJECT.glob(f"{room}/**/*"))]
+    read = [path for path in files if path.suffix in {".md", ".py", ".jinja"} and path.name != "history.md"]
+    assert [str(path) for path in read if re.search(r"pip install\s+['\"]?polyhop\[", path.read_text("utf-8"))] == []

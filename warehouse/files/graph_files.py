@@ -10,7 +10,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import cast
 
-from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.errors import ConfigurationError, install_words
 from polyhop.schemas.graph import GraphLine, Node, Statement
 from polyhop.schemas.records import BadRecord
 from polyhop.warehouse.files.records import (
@@ -53,7 +53,7 @@ def read_graph(source: Path, languages: Sequence[str] = ()) -> Iterator[GraphLin
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "pyoxigraph":
             raise
-        message = f"{source} can only be read with the package pyoxigraph: pip install 'polyhop[rdf]'."
+        message = f"{source} can only be read with the package pyoxigraph; {install_words('rdf')}."
         raise ConfigurationError(message) from error
     return guarded(source, read(source, languages), "statement")
 

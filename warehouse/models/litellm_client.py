@@ -52,8 +52,7 @@ def require_litellm() -> None:
     """Imports nothing."""
     if find_spec("litellm") is None:
         raise errors.ConfigurationError(
-            "Models of providers and of servers need the package litellm. Install it with: pip install "
-            "'polyhop[models]', or in a checkout: uv sync --extra models"
+            f"Models of providers and of servers need the package litellm; {errors.install_words('models')}."
         )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import ConfigurationError, InvalidVectorError, ModelFileError, import_extra
+from polyhop.schemas.errors import ConfigurationError, InvalidVectorError, ModelFileError, import_extra, install_words
 from polyhop.schemas.ports import Reranker
 
 
@@ -69,7 +69,7 @@ def faster_precision() -> str:
     flags = _CPU.read_text(encoding="utf-8", errors="replace") if _CPU.is_file() else ""
     if not any(flag in flags for flag in ("amx_bf16", "avx512_bf16")):  # the instructions that multiply bfloat16
         return ""
-    install = "" if importlib.util.find_spec("openvino") else " (after pip install 'polyhop[openvino]')"
+    install = "" if importlib.util.find_spec("openvino") else f" ({install_words('openvino')})"
     return (
         f"encoder.precision = bfloat16{install} would take about half of the encoder's time, at cosine .9999 to float32"
     )

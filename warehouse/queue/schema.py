@@ -24,6 +24,7 @@ from polyhop.schemas.errors import (
     StatementRejectedError,
     StoreError,
     StoreUnavailableError,
+    install_words,
 )
 from polyhop.warehouse.files.disk import connect_read_only, is_writable, make_folder, writing
 from polyhop.warehouse.statements import read_statements, slow_noted
@@ -100,8 +101,9 @@ def connect(url: str, patience_seconds: float, clock: Clock | None = None) -> Da
         try:
             engine = create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
         except ImportError as error:
-            install = "pip install 'polyhop[postgres]'"
-            raise ConfigurationError(f"A queue on PostgreSQL needs the package psycopg: {install}.") from error
+            raise ConfigurationError(
+                f"A queue on PostgreSQL needs the package psycopg; {install_words('postgres')}."
+            ) from error
         return Database(engine, where, clock, row_locks=True)
     raise ConfigurationError(f"The queue runs on sqlite:///FILE or postgresql://…, not on '{name}'.")
 

@@ -6,6 +6,7 @@ entry points of the group `polyhop.strategies` (name: the strategy; value: the m
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -116,6 +117,16 @@ def spec_of(name: str) -> StrategySpec:
 def needed_artefacts(strategies: Iterable[str]) -> frozenset[str]:
     """What an index must hold for these strategies."""
     return frozenset[str]().union(*(spec_of(name).needs for name in strategies))
+
+
+def servable_strategies(artefacts: Collection[str]) -> list[str]:
+    """Names of the strategies that a version with these artefacts can serve; broken extensions are left out."""
+    names, held = [], set(artefacts)
+    for name in STRATEGIES:
+        with suppress(ConfigurationError):
+            if held.issuperset(spec_of(name).needs):
+                names.append(name)
+    return names
 
 
 def require_artefacts(strategy: str, artefacts: Collection[str], index: str) -> None:

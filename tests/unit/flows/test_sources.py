@@ -22,7 +22,13 @@ from polyhop.flows.index import check_sources, known_request, run_index, source_
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas import errors
-from polyhop.schemas.errors import LossRefusedError, PolyhopError, QuarantineExceededError, SourceError
+from polyhop.schemas.errors import (
+    LossRefusedError,
+    PolyhopError,
+    QuarantineExceededError,
+    SourceError,
+    install_words,
+)
 from polyhop.schemas.records import Passage, SourceRecord
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import CorpusSettings, Settings
@@ -454,11 +460,11 @@ def test_without_the_extra_a_run_says_so(files: RealIndex, corpus: Path, monkeyp
     assert report.unread == {".py": 1, ".pdf without the extra office": 1, ".pptx without the extra office": 1}
     reasons = files.rows("SELECT source, reason FROM quarantine ORDER BY source")
     assert [source for source, _ in reasons] == ["a.pdf", "b.pptx"]
-    assert all(reason.endswith("install it with: pip install 'polyhop[office]'") for _, reason in reasons)
+    assert all(reason.endswith(install_words("office")) for _, reason in reasons)
     for name in ("c.md", "d.txt"):
         (corpus / name).unlink()
     files.name = "nothing-else"
-    with pytest.raises(QuarantineExceededError, match="polyhop\\[office\\]"):
+    with pytest.raises(QuarantineExceededError, match="the extra 'office': uv sync"):
         files.run(corpus)
 
 

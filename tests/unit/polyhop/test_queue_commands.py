@@ -246,10 +246,10 @@ def test_a_plan_says_what_batches_cost(price: Any, waits: list[str], later: int,
 def test_a_plan_says_what_brings_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     unpriced = replace(PLAN, steps=(replace(STEP, price=None),))
     print_plan(unpriced)
-    assert "polyhop[models]" not in capsys.readouterr().out
+    assert "the extra 'models'" not in capsys.readouterr().out
     monkeypatch.setattr(prices, "_litellm_folder", lambda: tmp_path)
     print_plan(unpriced)
-    assert "or install the list of prices and the tokenizers that plan reads (pip install 'polyhop[models]')" in (
+    assert "or, for the list of prices and the tokenizers that plan reads, install the extra 'models': uv sync" in (
         capsys.readouterr().out
     )
 
