@@ -135,8 +135,7 @@ class RemoteIndex(AbstractContextManager["RemoteIndex"]):
     def add(self, records: "Records", *, wait: bool = True) -> "InboxRun":
         """Adds records to the index, as `Index.add`; later answers are those of the new version.
 
-        Each file is sent by a call of its own, after the records: of what the server refuses, the files before it
-        are kept.
+        Each file is sent by a request of its own, after the records; those before a refused one are kept.
 
         Raises:
             SourceError: If a file cannot be read (nothing is sent), or the server refuses a record or a file.

@@ -128,7 +128,7 @@ class IndexLike(AbstractContextManager["IndexLike"], Protocol):
 
         Args:
             records: Records {id?, title?, text, metadata?}, and paths of files.
-            wait: Whether to return once the version is published; False: while it is made.
+            wait: Returns once the version is published; False: while it is made.
 
         Raises:
             SourceError: If a record cannot be used.

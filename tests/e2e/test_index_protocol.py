@@ -144,7 +144,7 @@ def test_records_and_files_are_in_the_version_of_their_run(index: IndexLike, tmp
     assert (run.state, run.error, run.version is not None and run.version > 1) == ("done", None, True)
 
 
-def test_a_run_that_nobody_waits_for_ends_by_itself(index: IndexLike) -> None:
+def test_a_run_that_is_not_waited_for_ends_by_itself(index: IndexLike) -> None:
     run = index.add({"id": "t", "title": "Tyrol", "text": "Tyrol lies in Austria."}, wait=False)
     assert run.wait(120)
     assert (run.state, run.error) == ("done", None)

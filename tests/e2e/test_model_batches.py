@@ -150,6 +150,17 @@ def test_what_comes_back_late_wrong_or_not_at_all_is_asked_again_by_single_calls
 
 
 @pytest.mark.rare
+def test_replies_of_an_impossible_usage_are_taken_in_by_our_own_count(runs: Any) -> None:
+    usage = {"prompt_tokens": 10**400, "completion_tokens": 2**63}
+    runs.server.respond(lambda asked: {"kind": "reply", "usage": usage})
+    settings = runs.settings("batches")
+    runs.to_the_end(settings, runs.corpus(2))
+    counts = journal(settings, "SELECT prompt_tokens, completion_tokens FROM calls")
+    assert len(counts) > 0
+    assert all(0 < prompt < 10_000 and 0 < reply < 10_000 for prompt, reply in counts)
+    check_nothing_waits(runs, settings)
+
+
 def test_a_batch_is_made_once_though_the_server_fails_while_it_makes_it(runs: Any) -> None:
     runs.server.desk.creating += ["error", "made", "", "made", "error"]
     settings, corpus = runs.settings("batches", models__batch_requests=9), runs.corpus(12)

@@ -273,7 +273,8 @@ def test_a_server_that_refuses_everything_is_asked_in_every_form_once(model_serv
 def test_tokens_are_estimated_where_the_server_reports_none_or_no_number(model_server: Any, gateway: Open) -> None:
     reported = _ask(gateway()).usage
     odd = {"kind": "reply", "usage": {"prompt_tokens": float("nan"), "completion_tokens": []}}
-    for reply in ({"kind": "reply", "has_usage": False}, odd):
+    huge = {"kind": "reply", "usage": {"prompt_tokens": 10**400, "completion_tokens": 2**63}}
+    for reply in ({"kind": "reply", "has_usage": False}, odd, huge):
         model_server.play(reply)
         estimated = _ask(gateway()).usage
         assert abs(estimated.prompt_tokens - reported.prompt_tokens) <= 0.15 * reported.prompt_tokens

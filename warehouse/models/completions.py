@@ -57,7 +57,7 @@ _opening = Lock()
 
 
 def is_direct(model: str, api_base: str) -> bool:
-    """Whether a model is asked without litellm: its server has OpenAI's protocol, and it takes chat completions."""
+    """True for a model that needs no litellm: its server has OpenAI's protocol, and it takes chat completions."""
     provider, _, name = model.partition("/")
     if provider == OPENAI:
         return not name.startswith("responses/") and table_entry(model).get("mode") != "responses"
@@ -97,7 +97,7 @@ class OpenaiServer:
         self._api_base = api_base
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """The document that the server replies with.
+        """Returns the document that the server replies with.
 
         Raises:
             CallFailedError: If there is none.
@@ -190,7 +190,7 @@ class Completions:
     def call(
         self, messages: Sequence[Mapping[str, str]], name: str, reply: type[BaseModel], max_output_tokens: int
     ) -> Answer[Completion]:
-        """What the model says to messages.
+        """Returns the model's reply to messages.
 
         Raises:
             CallFailedError: With a ModelError; a form that the server refuses is retryable, with the next form. With a
@@ -224,7 +224,7 @@ class Completions:
             raise self._server.unusable(document) from error
 
     def _goes_without(self, failed: CallFailedError, form: int, parameters: Mapping[str, Any]) -> bool:
-        """Whether the next call may be accepted, without what the server refused of this one."""
+        """Adapts the next call to what the server refused of this one; returns False if nothing is left to change."""
         failure = failed.failure
         if failure is None or not isinstance(failed.error, errors.ModelRejectedError):
             return False

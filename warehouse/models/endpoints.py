@@ -197,7 +197,7 @@ def retry_after_of(headers: Mapping[str, str] | None) -> float | None:
 
 
 def within(seconds: float, call: Callable[[], T]) -> T:
-    """The result of a call, which the calling thread waits for at most so long.
+    """Returns the result of a call, which the calling thread waits for at most so long.
 
     A time limit of an HTTP client holds for each read; a server that sends a byte now and then never exceeds it. A late
     call ends by itself, on a daemon thread whose result nothing uses.

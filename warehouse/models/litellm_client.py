@@ -180,10 +180,10 @@ def _reach_of(error: BaseException) -> Reach:
 
 
 def guarded(call: Callable[[], Any], seconds: float, model: str, where: str) -> Any:
-    """What a call of litellm returns within its time limit.
+    """Returns the result of a litellm call, which must come within a time limit.
 
     Raises:
-        CallFailedError: If it does not.
+        CallFailedError: If the call fails, or takes longer.
     """
     import openai
 
@@ -199,7 +199,7 @@ def guarded(call: Callable[[], Any], seconds: float, model: str, where: str) -> 
 def complete(
     model: str, settings: ModelSettings, messages: Sequence[dict[str, str]], parameters: dict[str, Any]
 ) -> Answer[Completion]:
-    """A model's reply to messages.
+    """Returns a model's reply to messages.
 
     Raises:
         CallFailedError: If there is none.
@@ -218,7 +218,7 @@ def complete(
 def embeddings(
     model: str, api_base: str, settings: ModelSettings, texts: Sequence[str], parameters: dict[str, Any]
 ) -> Any:
-    """A reply in the form of OpenAI's embeddings.
+    """Returns a reply in the form of OpenAI's embeddings.
 
     Raises:
         CallFailedError: If there is none.
