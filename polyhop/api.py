@@ -567,7 +567,8 @@ class Index:
 
         extra = result_tables(self._session.settings, self.name)
         folders = [allow_files] if isinstance(allow_files, str | Path) else list(allow_files)
-        return query_rows(self._session.published.layout, self.name, query, self.version, extra, folders)
+        layout, memory_mb = self._session.published.layout, self._session.settings.sql_memory_mb
+        return query_rows(layout, self.name, query, self.version, extra, folders, memory_mb=memory_mb)
 
     def search_text(self, words: str, *, limit: int = 10) -> list[str]:
         """Ids of the passages that share words with these, in descending order of BM25: a plain look-up.

@@ -128,7 +128,8 @@ class RemoteIndex(AbstractContextManager["RemoteIndex"]):
         row = self._post("sql", _ROW, query=query)
         if row["truncated"]:
             raise errors.StatementRejectedError(
-                f"The query has more rows than the {len(row['rows']):,} that the server sends; add a LIMIT."
+                f"The query has more rows than the {len(row['rows']):,} that the server sends (10,000 rows and 8 MB at "
+                "most); add a LIMIT, or select shorter values."
             )
         return pa.table({name: [one[name] for one in row["rows"]] for name in row["columns"]})
 

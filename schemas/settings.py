@@ -554,6 +554,13 @@ class Settings(Section):
     memory_mb: int = Field(
         1000, ge=100, le=1_000_000, description="Megabytes that an index run's tables take before they spill to disk."
     )
+    sql_memory_mb: int = Field(
+        1000,
+        ge=100,
+        le=1_000_000,
+        description="Megabytes that ad-hoc SQL may take: a query of `polyhop sql` and `Index.sql`, or all queries of a "
+        "server together.",
+    )
     batch_size: int = Field(500, ge=1, le=100_000, description="Passages per task of a stage.")
     keep_versions: int = Field(3, ge=1, le=1000, description="Published versions to keep, besides those in use.")
     max_cost_usd: float | None = Field(None, ge=0, description="USD that a run may spend on models; unset: no limit.")

@@ -54,7 +54,14 @@ def sql(
     table = query if tables else None
     asked = COLUMNS_QUERY if table else query or TABLES_QUERY
     extra = result_tables(settings, index)
-    found = query_rows(Layout(settings.root), index, asked, extra=extra, allow_files=allow_files or ())
+    found = query_rows(
+        Layout(settings.root),
+        index,
+        asked,
+        extra=extra,
+        allow_files=allow_files or (),
+        memory_mb=settings.sql_memory_mb,
+    )
     rows = [*zip(*(column.to_pylist() for column in found.columns), strict=True)]
     names = found.column_names
     if table:

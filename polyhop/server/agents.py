@@ -22,12 +22,13 @@ from polyhop.output import json_text
 from polyhop.schemas.errors import MAX_QUESTION_CHARACTERS, PolyhopError, UnknownIdError, redact
 from polyhop.schemas.settings import broken_value
 from polyhop.schemas.version import VERSION
-from polyhop.server.api import MAX_DEPTH, answer_document, index_row, sql_document
+from polyhop.server.api import MAX_DEPTH, answer_document, catalog_document, index_row, sql_document
 from polyhop.server.service import Asked, Service
 from polyhop.versions import version_rows
 from polyhop.warehouse.files.versions import require_version
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.query import TABLES_QUERY
+from polyhop.warehouse.tables.query_processes import QueryLimits
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_LISTED = 200  # rows of a query, entities, ids; chosen: a model's context holds them
+SQL_LIMITS = QueryLimits(MAX_LISTED, 30.0, 1 << 20)  # of a query; chosen: a model's context holds less
 MAX_DOCUMENT = 1_000  # passages of a document that are shown; chosen: a model's context holds no more
 INSTRUCTIONS = "Answers multi-hop questions from published indexes, which polyhop://indexes lists. Use ask first."
 ASK = "Answers a question, also one that needs several documents, with the passages that the answer stands on."
@@ -204,12 +206,11 @@ def _looking(service: Service) -> list[Callable[..., Any]]:
         return Entities.model_validate(found.to_json() | {"entities": [*found.from_entities, *found.to_entities]})
 
     async def sql(query: Query, index: IndexName = None, version: Version = None) -> Rows:
-        """Runs a query that only reads on the tables that polyhop://INDEX/tables lists; at most 200 rows come back."""
+        """Runs a query that only reads, on the tables of polyhop://INDEX/tables; returns at most 200 rows, 1 MB."""
         name = await _named(service, index)
-        found = await _told(service.run(lambda: sql_document(service, name, query, version)))
-        rows = json.loads(json_text(found["rows"][:MAX_LISTED]))  # dates and such as text, as `polyhop sql --json`
-        is_cut = found["truncated"] or len(found["rows"]) > MAX_LISTED
-        return Rows.model_validate(found | {"index": name, "rows": rows, "truncated": is_cut})
+        found = await _told(sql_document(service, name, query, version, SQL_LIMITS))
+        rows = json.loads(json_text(found["rows"]))  # dates and such as text, as `polyhop sql --json`
+        return Rows.model_validate(found | {"index": name, "rows": rows})
 
     return [find_entities, neighbours, connect, sql]
 
@@ -251,7 +252,7 @@ def _add_resources(server: "MCPServer[Any]", service: Service) -> None:
     @server.resource("polyhop://{index}/tables", mime_type="application/json")
     async def tables(index: str) -> str:
         """The tables and views that sql reads, with what they hold."""
-        found = await _told(service.run(lambda: sql_document(service, index, TABLES_QUERY, None)))
+        found = await _told(service.run(lambda: catalog_document(service, index, TABLES_QUERY)))
         return json_text({"index": index, "version": found["version"], "tables": found["rows"]})
 
 

@@ -27,9 +27,10 @@ from polyhop.server.service import Asked, RefusedError, Service, parameter_pairs
 from polyhop.versions import diff_versions, version_rows
 from polyhop.warehouse.files.versions import default_strategy_of, read_manifest, require_version, strategies_of
 from polyhop.warehouse.open import open_questions
-from polyhop.warehouse.tables.query import TABLES_QUERY, QueryLimits, query_rows
+from polyhop.warehouse.tables.query import TABLES_QUERY, query_rows
+from polyhop.warehouse.tables.query_processes import QueryLimits
 
-SQL_LIMITS = QueryLimits(10_000, 30.0)  # rows and seconds of a query; chosen: a page reads them, a browser holds them
+SQL_LIMITS = QueryLimits(10_000, 30.0)  # of a query; chosen: a page reads the rows, a browser holds them
 MAX_PASSAGES = 1_000  # of one request; as many as a question may ask for
 _FILE_NAME = r"^[\w .()-]{1,200}\.\w{1,9}$"  # with an ending, which says how it is read, and no folder
 MAX_DEPTH = 3  # relations from an entity to its neighbours; chosen: beyond it is most of a graph
@@ -220,22 +221,26 @@ def _add_index(router: APIRouter, service: Service) -> None:
 
     @router.get("/indexes/{index}/tables", summary="The tables that SQL reads")
     async def tables(index: str) -> Response:
-        found = await service.run(lambda: sql_document(service, index, TABLES_QUERY, None))
-        return ContractResponse(found["rows"])
+        return ContractResponse((await service.run(lambda: catalog_document(service, index, TABLES_QUERY)))["rows"])
 
     @router.post("/indexes/{index}/sql", summary="The rows of a query that reads, at most 10,000")
     async def sql(index: str, body: SqlBody) -> Response:
-        return ContractResponse(await service.run(lambda: sql_document(service, index, body.query, body.version)))
+        return ContractResponse(await sql_document(service, index, body.query, body.version))
 
 
-def sql_document(service: Service, index: str, query: str, version: int | None) -> Document:
-    """{version, columns, rows, truncated} of a query in the sandbox of `polyhop sql`, within SQL_LIMITS."""
-    number, _ = require_version(service.layout, index, version)
-    limits = QueryLimits(SQL_LIMITS.rows + 1, SQL_LIMITS.seconds)
-    extra = result_tables(service.settings, index)
-    found = query_rows(service.layout, index, query, number, extra, limits=limits)
-    rows = found.slice(0, SQL_LIMITS.rows).to_pylist()
-    return {"version": number, "columns": found.column_names, "rows": rows, "truncated": len(found) > len(rows)}
+async def sql_document(
+    service: Service, index: str, query: str, version: int | None = None, limits: QueryLimits | None = None
+) -> Document:
+    """{version, columns, rows, truncated} of a query in the sandbox of `polyhop sql`, within SQL_LIMITS or others."""
+    number, found = await service.query(index, query, version, limits or SQL_LIMITS)
+    return {"version": number, "columns": found.columns, "rows": found.rows, "truncated": found.is_truncated}
+
+
+def catalog_document(service: Service, index: str, query: str) -> Document:
+    """{version, rows} of a query of ours on the catalog of an index."""
+    number, _ = require_version(service.layout, index)
+    found = query_rows(service.layout, index, query, number, result_tables(service.settings, index))
+    return {"version": number, "rows": found.to_pylist()}
 
 
 def _add_jobs(router: APIRouter, service: Service) -> None:

@@ -101,11 +101,8 @@ class Gate:
         host = _without_port(headers.get("host", ""))
         if host not in self._hosts and not self._token:
             raise RefusedError(421, f"This server is not '{host}'; ask it by its address, http://127.0.0.1:PORT.")
-        site = headers.get("sec-fetch-site", "none")
-        origin = headers.get("origin")
         is_link = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
-        from_elsewhere = origin is not None and origin.partition("://")[2].lower() != headers.get("host", "").lower()
-        if not is_link and (site in {"cross-site", "same-site"} or from_elsewhere):
+        if not is_link and is_from_elsewhere(headers):
             raise RefusedError(403, "Another site sent this request; Polyhop answers its own pages and programs only.")
         if self._token and not path.startswith(_OPEN_PATHS) and not self._is_known(headers):
             raise RefusedError(
@@ -193,6 +190,13 @@ def allow_files() -> None:
 def session_of(token: str) -> str:
     """What the login form's cookie holds: made from the token, which it does not show."""
     return hmac.new(token.encode(), b"polyhop session", sha256).hexdigest()
+
+
+def is_from_elsewhere(headers: Headers) -> bool:
+    """Whether a page of another site sent a request, or led to it."""
+    site, origin = headers.get("sec-fetch-site", "none"), headers.get("origin")
+    is_foreign = origin is not None and origin.partition("://")[2].lower() != headers.get("host", "").lower()
+    return site in {"cross-site", "same-site"} or is_foreign
 
 
 def own_hosts(host: str) -> set[str]:

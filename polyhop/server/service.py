@@ -10,15 +10,18 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import TypeVar
 
 from polyhop.api import Answer, Index, open_index
 from polyhop.inbox import InboxRuns
+from polyhop.jobs import result_tables
 from polyhop.schemas.errors import ConfigurationError, PolyhopError
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest, require_version
+from polyhop.warehouse.tables.query_processes import Query, QueryLimits, QueryProcesses, QueryResult
 from polyhop.worker.strategies.registry import servable_strategies
 
 T = TypeVar("T")
@@ -28,7 +31,10 @@ MAX_WAITING = 1_000  # requests to one index that may wait; chosen: some seconds
 OPEN_VERSIONS = 3  # of one index that stay open: the current one and those asked last; chosen: two are compared
 OPEN_INDEXES = 8  # that stay open; chosen: memory stays bounded, and few roots hold more
 ANSWER_SECONDS = 300.0  # for a reply to begin; chosen: a slow local model reads within it
-WORK_THREADS = 8  # for what opens its own stores (jobs, SQL, versions); chosen: more would only wait for the disk
+WORK_THREADS = 8  # for what opens its own stores (jobs, versions); chosen: more would only wait for the disk
+SQL_THREADS = 4  # queries of people at once; chosen: they share the cores and one limit of memory
+Selected = tuple[int, QueryResult]
+"""The version that a statement read, and its rows."""
 
 
 class BusyError(PolyhopError):
@@ -188,6 +194,8 @@ class Service:
         self._lanes: dict[str, _Lane] = {}
         self.inbox_runs = InboxRuns(settings)
         self._threads = ThreadPoolExecutor(WORK_THREADS, thread_name_prefix="window")
+        self._sql_threads = ThreadPoolExecutor(SQL_THREADS, thread_name_prefix="sql")
+        self._sql = QueryProcesses(settings.sql_memory_mb)
 
     def index_names(self) -> list[str]:
         """Names of the published indexes, in order."""
@@ -235,11 +243,27 @@ class Service:
         return await _within_time(self._lane(index).use(work, version))
 
     async def run(self, work: Callable[[], T]) -> T:
-        """What `work` makes, on one of a few threads: for what opens its own stores (jobs, SQL, versions)."""
+        """What `work` makes, on one of a few threads: for what opens its own stores (jobs, versions)."""
         return await _within_time(self._threads.submit(work))
+
+    async def query(self, index: str, statement: str, version: int | None, limits: QueryLimits) -> Selected:
+        """Rows of a statement in the sandbox of `polyhop sql`, within limits.
+
+        Raises:
+            StatementRejectedError: If it does anything but read, if DuckDB refuses it, or if it exceeds a limit.
+        """
+
+        def work() -> Selected:
+            number, _ = require_version(self.layout, index, version)
+            extra = partial(result_tables, self.settings, index)
+            return number, self._sql.run(Query(self.layout, index, number, statement, limits, extra))
+
+        return await _within_time(self._sql_threads.submit(work))
 
     def close(self) -> None:
         """Answers what waits, then releases everything."""
+        self._sql_threads.shutdown(wait=True)
+        self._sql.close()
         self._threads.shutdown(wait=True)
         self.inbox_runs.close()
         for lane in self._lanes.values():

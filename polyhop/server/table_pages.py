@@ -18,7 +18,8 @@ from polyhop.flows.evaluate import compare, stored_row, stored_rows, stored_run,
 from polyhop.output import json_text
 from polyhop.schemas.errors import PolyhopError, UnknownIdError, redact
 from polyhop.schemas.settings import flatten
-from polyhop.server.api import MAX_JOB, Document, sql_document
+from polyhop.server.api import MAX_JOB, Document, catalog_document, sql_document
+from polyhop.server.guard import is_from_elsewhere
 from polyhop.server.pages import Pages
 from polyhop.server.problems import status_of
 from polyhop.server.service import Service
@@ -101,8 +102,10 @@ def _add_sql(router: APIRouter, pages: Pages) -> None:
         try:
             if chosen:
                 context |= await service.run(lambda: _tables(service, chosen, table))
-            if query.strip():
-                found = await service.run(lambda: sql_document(service, chosen, query, None))
+            if is_from_elsewhere(request.headers):
+                context["sentence"] = "Another site led to this page; press Run to run the query." if query else ""
+            elif query.strip():
+                found = await sql_document(service, chosen, query)
                 if format in {"csv", "jsonl"}:
                     return _download(found, format)
                 context["result"] = found
@@ -133,8 +136,8 @@ def _add_health(router: APIRouter, pages: Pages) -> None:
 
 def _tables(service: Service, index: str, table: str) -> Document:
     """The tables of an index, and the columns of one."""
-    tables = sql_document(service, index, TABLES_QUERY, None)["rows"]
-    columns = sql_document(service, index, COLUMNS_QUERY, None)["rows"] if table else []
+    tables = catalog_document(service, index, TABLES_QUERY)["rows"]
+    columns = catalog_document(service, index, COLUMNS_QUERY)["rows"] if table else []
     return {"tables": tables, "columns": [row for row in columns if row["table"] == table]}
 
 

@@ -13,10 +13,10 @@ from polyhop.worker.strategies.registry import MODULES as OURS
 from polyhop.worker.strategies.registry import STRATEGIES
 
 PROJECT = Path(__file__).resolve().parents[2]
-MODULES = 231
+MODULES = 232
 PRODUCT_LINES = 58_928
 SLACK = 1.03  # of the product's lines: a report that is reviewed, not a target to pack lines for
-SETTINGS = 69
+SETTINGS = 70
 PARAMETERS = 199  # of all strategies together
 FLAGS = 225  # of all commands together, as docs/cli.md lists them
 FILES = {"index": 92, "ask": 59}

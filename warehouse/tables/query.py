@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
 import duckdb
@@ -19,6 +18,7 @@ import pyarrow as pa
 
 from polyhop.schemas.errors import ConfigurationError, StatementRejectedError
 from polyhop.schemas.manifest import RunRecord, VectorRecord, reused_units
+from polyhop.schemas.settings import Settings
 from polyhop.schemas.tables import INDEX_RUNS, INDEX_STAGES, Column, Table, View, text_column
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.files.versions import hold_version, read_manifest, read_runs
@@ -37,8 +37,11 @@ from polyhop.warehouse.tables.connection import (
 _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     **CLOSED,
     "enable_external_access": True,  # until the database is attached
-    "temp_directory": "",  # no spilling to disk; the limit of memory is DuckDB's own, 80 % of the machine's
+    "temp_directory": "",  # no query writes to the disk: DuckDB could read what it writes there
+    "max_temp_directory_size": "0KB",
 }
+SQL_MEMORY_MB: int = Settings.model_fields["sql_memory_mb"].default  # where there are no settings
+TOO_MUCH_MEMORY = "The query takes more memory than sql_memory_mb allows; ask for less, or raise it."
 _EXPLAIN = re.compile(
     r"\s*EXPLAIN(?:\s+ANALYZE)?(?:\s*\((?:ANALYZE|FORMAT)\b[\w\s,]*\))?(?P<explained>.*)", re.IGNORECASE | re.DOTALL
 )
@@ -52,12 +55,15 @@ _PRAGMA = re.compile(
 
 @contextmanager
 def sandbox(
-    path: Path, tables: Sequence[tuple[Table, pa.Table]], folders: Sequence[str | Path]
+    path: Path,
+    tables: Sequence[tuple[Table, pa.Table]],
+    folders: Sequence[str | Path],
+    memory_mb: int = SQL_MEMORY_MB,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A locked connection to a published database, whose tables are found without a prefix.
 
     Further `tables`, each with its description and its rows, come before the file's of the same name; files in
-    `folders` may be read.
+    `folders` may be read. Statements take at most `memory_mb` of what DuckDB counts.
     """
     allowed = []
     for folder in folders:
@@ -66,7 +72,7 @@ def sandbox(
             raise ConfigurationError(f"{folder} is not a folder; --allow-files takes the folder of the files to read.")
     database = quoted(path.stem)
     # A database of its own in memory: settings hold for all connections to a database, and the index may be open.
-    with duckdb.connect(":memory:", config=_CONFIGURATION) as connection:
+    with duckdb.connect(":memory:", config=_CONFIGURATION | {"memory_limit": f"{memory_mb}MB"}) as connection:
         with translated(path):
             connection.execute(f"ATTACH {literal(str(path))} AS {database} (READ_ONLY)")
         # Folders must be named before the access ends, and it ends before anything of the file is read.
@@ -90,25 +96,17 @@ def sandbox(
         yield connection
 
 
-@dataclass(frozen=True, slots=True)
-class QueryLimits:
-    """The rows that a query may return at most, and the seconds after which it is ended."""
-
-    rows: int
-    seconds: float
-
-
 def run_query(
-    connection: duckdb.DuckDBPyConnection, query: str, *, may_read_files: bool, limits: QueryLimits | None = None
+    connection: duckdb.DuckDBPyConnection, query: str, *, may_read_files: bool, most_rows: int | None = None
 ) -> pa.Table:
     """The rows of a query that only reads; no two columns have one name, and every value fits into Python.
 
     If the sandbox has folders (`may_read_files`), nothing may be left to DuckDB's refusal of all files.
     """
-    with _refusals(may_read_files=may_read_files), _ended_after(connection, limits):
+    with _refusals(may_read_files=may_read_files):
         relation = connection.sql(_checked(connection, query, may_read_files=may_read_files))
-        if relation is not None and limits is not None:
-            relation = relation.limit(limits.rows)
+        if relation is not None and most_rows is not None:
+            relation = relation.limit(most_rows)
         found: pa.Table = pa.table({}) if relation is None else relation.to_arrow_table()
         columns = [_readable(connection, column) for column in found.columns]
     # The second column `name` is `name_1`, as DuckDB itself names the columns of a subquery.
@@ -145,25 +143,6 @@ def _checked(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_file
 
 
 @contextmanager
-def _ended_after(connection: duckdb.DuckDBPyConnection, limits: QueryLimits | None) -> Iterator[None]:
-    """Ends what the connection does within the block once its seconds are over."""
-    if limits is None:
-        yield
-        return
-    timer = Timer(limits.seconds, connection.interrupt)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    except duckdb.InterruptException as error:
-        raise StatementRejectedError(
-            f"The query was ended after {limits.seconds:g} s; ask for less, or run it with polyhop sql, which waits."
-        ) from error
-    finally:
-        timer.cancel()
-
-
-@contextmanager
 def _refusals(*, may_read_files: bool) -> Iterator[None]:
     """Turns what DuckDB says of a query inside the block into one sentence."""
     try:
@@ -176,6 +155,8 @@ def _refusals(*, may_read_files: bool) -> Iterator[None]:
             "SQL on an index reads its tables only, no files and nothing from the network; to read files of your own "
             "below a folder, say --allow-files DIR (in Python allow_files=)."
         ) from error
+    except duckdb.OutOfMemoryException as error:
+        raise StatementRejectedError(TOO_MUCH_MEMORY) from error
     except duckdb.Error as error:
         if tells_damage(error):
             raise  # the caller knows the file, and says what fixes it
@@ -396,12 +377,13 @@ def query_rows(
     version: int | None = None,
     extra: Sequence[LazyTable] = (),
     allow_files: Sequence[str | Path] = (),
-    limits: QueryLimits | None = None,
+    most_rows: int | None = None,
+    memory_mb: int = SQL_MEMORY_MB,
 ) -> pa.Table:
     """The result of one query on a version's tables; it reads those, `extra` and what `allow_files` names, and no more.
 
     Vectors, the run history and `extra` (further tables) are read only if the query names them; `allow_files` are
-    folders whose files may be read. Beyond the `limits` rows are left out, and the query is ended.
+    folders whose files may be read. Rows beyond `most_rows` are left out; DuckDB takes at most `memory_mb`.
     """
     with hold_version(layout, name, version) as held:
         index, vectors = layout.index(name), read_manifest(held.folder).vectors
@@ -413,13 +395,13 @@ def query_rows(
         with translated(path):
             if large:  # the query is planned first, in a sandbox of its own, on tables without rows
                 empty = [(table.described, table.without_rows) for table in shown]
-                with sandbox(path, empty, allow_files) as connection:
+                with sandbox(path, empty, allow_files, memory_mb) as connection:
                     with _refusals(may_read_files=bool(allow_files)):
                         checked = _checked(connection, query, may_read_files=bool(allow_files))
                     asked = wanted(connection, checked, large)
             rows = [(t.described, t.read(asked) if t.is_named_in(query) else t.without_rows) for t in shown]
-            with sandbox(path, rows, allow_files) as connection:
-                return run_query(connection, query, may_read_files=bool(allow_files), limits=limits)
+            with sandbox(path, rows, allow_files, memory_mb) as connection:
+                return run_query(connection, query, may_read_files=bool(allow_files), most_rows=most_rows)
 
 
 def _vector_table(index: IndexFolder, folder: VersionFolder, kind: str, record: VectorRecord) -> LazyTable:
