@@ -163,6 +163,7 @@ def _ended_after(connection: duckdb.DuckDBPyConnection, limits: QueryLimits | No
         ) from error
     finally:
         timer.cancel()
+        timer.join()  # a thread that is alive when Python ends keeps the connection, and nanobind reports leaks
 
 
 @contextmanager

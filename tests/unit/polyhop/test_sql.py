@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from polyhop.schemas.queue import FailedQuestion, FinishedQuestion, JobSpec, New
 from polyhop.schemas.tables import VIEWS
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
-from polyhop.warehouse.tables.query import Wanted
+from polyhop.warehouse.tables.query import QueryLimits, Wanted, run_query, sandbox
 
 pytestmark = pytest.mark.slow
 
@@ -395,3 +396,11 @@ def test_a_statement_that_writes_is_refused_before_the_queue_is_read(
             index.sql(query.format(tmp_path / "new.csv"))
     assert list(tmp_path.iterdir()) == []
     assert readings == []
+
+
+def test_no_thread_outlives_a_query_with_a_time_limit(place: Place) -> None:
+    before, limits = set(threading.enumerate()), QueryLimits(10, 60.0)
+    with sandbox(place.database, [], ()) as connection:
+        for _ in range(100):
+            run_query(connection, "SELECT 1 AS one", may_read_files=False, limits=limits)
+            assert set(threading.enumerate()) <= before
