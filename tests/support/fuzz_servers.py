@@ -70,13 +70,12 @@ def changed(document: dict[str, Any], chance: random.Random) -> bytes:
     """A document as JSON, of which a value, a name or some bytes are others."""
     document = json.loads(json.dumps(document))
     for _ in range(chance.choice([0, 1, 1, 2])):
-        places = [*_objects(document)]
-        place = chance.choice(places)
-        name = chance.choice([*place, "extra"])
+        fields = chance.choice([*_objects(document)])
+        name = chance.choice([*fields, "extra"])
         if chance.random() < 0.2:
-            place.pop(name, None)
+            fields.pop(name, None)
         else:
-            place[name] = deepcopy(chance.choice(VALUES))
+            fields[name] = deepcopy(chance.choice(VALUES))
     text = json.dumps(document, ensure_ascii=chance.random() < 0.5).encode("utf-8", "surrogatepass")
     way = chance.randrange(8)
     if way == 0:
@@ -97,7 +96,7 @@ def _objects(value: object) -> Iterator[dict[str, Any]]:
 
 
 def is_answered(line: bytes) -> bool:
-    """Whether a line of MCP must get a reply: all but notifications and responses of JSON-RPC 2.0 must."""
+    """Returns True if a line of MCP needs a reply: all do but notifications and responses of JSON-RPC 2.0."""
     try:
         message = json.loads(line)
         line.decode()
@@ -141,7 +140,7 @@ class LineServer:
         self.process.stdin.flush()
 
     def replies_to(self, line: bytes, count: int) -> list[dict[str, Any]]:
-        """What comes after a line: so many replies, and all that come until a ping is answered."""
+        """Returns the replies that come after a line until a ping is answered, and until there are `count`."""
         self._number += 1
         ping = f"ping-{self._number}"
         self.send_line(line)
@@ -172,7 +171,7 @@ def fuzz_lines(server: LineServer, chance: random.Random, fault: Fault) -> None:
 
 
 def check_reply(reply: httpx.Response | Any, request: str, fault: Fault) -> None:
-    """Notes what is wrong with a reply over HTTP."""
+    """Reports the faults of a reply over HTTP."""
     if reply.status_code >= 500:
         fault(f"HTTP: {reply.status_code} to {request}: {reply.text[:SHOWN]}")
     if reply.status_code >= 400 and (words := [one for one in THEIR_WORDS if one in reply.text]):
