@@ -17,3 +17,7 @@ all:
 mutants pattern='*':
     NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=mutants nice -n 19 uv run --with mutmut==3.8.1 mutmut run --max-children 1 '{{pattern}}'
     uv run --with mutmut==3.8.1 mutmut results
+
+# Fuzzes `polyhop ui` and `polyhop mcp` for so many minutes; a fault is a missing reply, a 5xx or words of a library.
+fuzz minutes='30':
+    uv run python tests/support/fuzz_servers.py --minutes {{minutes}}

@@ -193,7 +193,7 @@ def session_of(token: str) -> str:
 
 
 def is_from_elsewhere(headers: Headers) -> bool:
-    """Whether a page of another site sent a request, or led to it."""
+    """Returns True if a page of another site sent a request or led to it."""
     site, origin = headers.get("sec-fetch-site", "none"), headers.get("origin")
     is_foreign = origin is not None and origin.partition("://")[2].lower() != headers.get("host", "").lower()
     return site in {"cross-site", "same-site"} or is_foreign

@@ -290,7 +290,7 @@ def test_a_stopped_server_finishes_what_runs(serve: Call, towns: Any) -> None:
 
 
 @pytest.mark.parametrize("files", [None, 256])  # that the server may open
-def test_silent_connections_keep_nobody_out_and_are_closed(serve: Call, demo_root: Path, files: int | None) -> None:
+def test_silent_connections_are_closed_and_lock_no_client_out(serve: Call, demo_root: Path, files: int | None) -> None:
     prepare = Prepare(Path(command_processes.__file__), "limit_files", {"files": files}) if files else None
     window = serve(demo_root, prepare=prepare, POLYHOP_UI_TOKEN=TOKEN)
     address = ("127.0.0.1", int(window.url.rpartition(":")[2]))
