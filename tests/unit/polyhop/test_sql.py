@@ -2,7 +2,6 @@
 
 import json
 import os
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from polyhop.schemas.queue import FailedQuestion, FinishedQuestion, JobSpec, New
 from polyhop.schemas.tables import VIEWS
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
-from polyhop.warehouse.tables.query import QueryLimits, Wanted, run_query, sandbox
+from polyhop.warehouse.tables.query import Wanted
 
 pytestmark = pytest.mark.slow
 
