@@ -6,11 +6,14 @@ tests/architecture/test_budget.py holds some of these numbers.
 
 import ast
 import io
+import re
 import subprocess
 import sys
 import tokenize
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -117,6 +120,102 @@ def circles(checkout: Path) -> list[list[str]]:
     return [sorted(arrows)] if arrows else []
 
 
+DIALECT: Mapping[str, str] = {
+    "offset, rank, index, node, folder, column": r"places?",
+    "instead of": r"in place of",
+    "a condition, such as: if the queue is empty": r"nobody|no one|whoever",
+    "fallback": r"stand-ins?|stands? in|stood in|makeshift",
+    "duplicate": r"doubles|doublets?",
+    "unavailable": r"(?:is|was|are) away|had enough",
+    "similarity": r"likeness(?:es)?",
+    "exact search, approximate search": r"compared with every vector|parted tables",
+    "cached": r"kept from before",
+    "removed in 0.2; use X": r"(?:is|are) gone",
+    "unknown x": r"is no (?!longer|more)",
+    "disables the garbage collector": r"search for cycles",
+    "partial index, incremental run": r"what an edit touches",
+    "batch, retry, lease, heartbeat, checkpoint, backoff": r"freight|rungs?|believed",
+    "says, reports": r"told|tells",
+    "again": r"anew",
+    "repairs": r"mend(?:s|ed|ing)?",
+    "with, next to": r"beside(?! the)",
+    "a word for what it is": r"of (?:its|their) own|by itself|best first",
+}
+"""The patterns of words that house-style.md forbids, by what to write instead; `_` separates words of a name."""
+_WORDS = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(DIALECT.values())})(?![A-Za-z])", re.IGNORECASE)
+_QUESTION = re.compile(r"(?:What|Who|Whether|Of|That|Where|How|When|Why|Which)\b")
+QUOTED = {"schemas/names.py", "warehouse/names.py", "worker/reading/question.py", "worker/reading/candidates.py"}
+"""Modules whose strings are lists of English words."""
+PAGES = ("README.md", "docs/cli.md", "docs/install.md", "docs/tutorial.md", "docs/how-to/*.md", "docs/reference/*.md")
+TEMPLATES = ("polyhop/**/*.jinja",)
+
+
+def dialect(checkout: Path) -> dict[str, list[str]]:
+    """Finds forbidden words: in pages for users, in messages (strings that are sentences, templates) and in code.
+
+    Returns:
+        For each of `pages`, `messages` and `code` the lines with a word, as "file:line: word".
+    """
+    found: dict[str, list[str]] = {"pages": [], "messages": [], "code": []}
+    for kind, globs in (("pages", PAGES), ("messages", TEMPLATES)):
+        for path in sorted({path for glob in globs for path in checkout.glob(glob)}):
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+                if match := _WORDS.search(line):
+                    found[kind].append(f"{path.relative_to(checkout)}:{number}: {match[0]}")
+    for path in module_files(checkout).values():
+        name, text = path.relative_to(checkout).as_posix(), path.read_text(encoding="utf-8")
+        messages = set() if name in QUOTED else set(_message_lines(ast.parse(text)))
+        for number, line in enumerate(text.splitlines(), start=1):
+            if match := _WORDS.search(line):
+                found["messages" if number in messages else "code"].append(f"{name}:{number}: {match[0]}")
+    return found
+
+
+def _message_lines(tree: ast.Module) -> Iterator[int]:
+    """Lines of strings with a space that are no docstrings."""
+    docstrings = {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            if " " in node.value.strip():
+                yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
+
+
+def question_docstrings(checkout: Path) -> list[str]:
+    """Docstrings that begin with a question word, as "file:line"."""
+    return [
+        f"{path.relative_to(checkout)}:{getattr(node, 'lineno', 1)}"
+        for path in module_files(checkout).values()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and _QUESTION.match(ast.get_docstring(node) or "")
+    ]
+
+
+def repeated_classes(checkout: Path) -> list[str]:
+    """Names that two or more classes have; the retrievers of frameworks share one on purpose."""
+    names = Counter(
+        node.name
+        for path in module_files(checkout).values()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    return sorted(name for name, count in names.items() if count > 1 and name != "PolyhopRetriever")
+
+
+def ignored_imports(checkout: Path) -> int:
+    """Imports that the contracts of import-linter ignore, patterns resolved to the imports that stand."""
+    contracts = tomllib.loads((checkout / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    ignored = [entry.split(" -> ") for contract in contracts for entry in contract.get("ignore_imports", ())]
+    return sum(
+        fnmatchcase(name, source) and fnmatchcase(target, wanted)
+        for name, path in module_files(checkout).items()
+        for target in set(imported(ast.parse(path.read_text(encoding="utf-8"))))
+        for source, wanted in ignored
+    )
+
+
 def small_modules(checkout: Path, least: int = 40) -> list[str]:
     """Modules with fewer lines of code than `least`, `__init__` and data left out; docstrings are no code."""
     return [
@@ -184,6 +283,19 @@ def comments_of(text: str) -> int:
     return sum(not comment.startswith(("# noqa", "# type:", "# fmt:")) for comment in comments)
 
 
+def language(checkout: Path) -> None:
+    """Prints counts of the house's language, and the lines with forbidden words if there are few."""
+    found = dialect(checkout)
+    print(f"forbidden words { ({kind: len(lines) for kind, lines in found.items()}) }")
+    print(f"docstrings that begin with a question word {len(question_docstrings(checkout))}")
+    print(f"class names used twice {repeated_classes(checkout)}, ignored imports {ignored_imports(checkout)}")
+    for lines in found.values():
+        print("\n".join(lines[:SHOWN]))
+
+
+SHOWN = 40  # lines of a kind; chosen: one screen
+
+
 def commands(checkout: Path) -> None:
     """Prints how many of our modules each command imports."""
     root = checkout / "polyhop-data" / "house"
@@ -230,5 +342,6 @@ def traces(checkout: Path) -> None:
 if __name__ == "__main__":
     FOLDER = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
     sizes(FOLDER)
+    language(FOLDER)
     commands(FOLDER)
     traces(FOLDER)

@@ -1,7 +1,6 @@
 """What is asked of a chat model and what comes back: prompts, questions, validated replies, costs.
 
-A reply counts only if it is valid; a failure is never a result. Source: algorithms.md 0.3 (5), 0.7; house-style.md (a
-missing or extra placeholder raises).
+A reply counts only if it is valid; a failure is never a result. Source: algorithms.md 0.3 (5), 0.7.
 """
 
 import re
