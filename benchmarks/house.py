@@ -177,9 +177,9 @@ def _message_lines(tree: ast.Module) -> Iterator[int]:
         id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
-            if " " in node.value.strip():
-                yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        is_string = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if is_string and " " in node.value.strip() and id(node) not in docstrings:
+            yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
 def question_docstrings(checkout: Path) -> list[str]:

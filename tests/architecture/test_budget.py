@@ -62,9 +62,7 @@ def test_the_product_has_no_more_forbidden_words_than_its_budget(house: ModuleTy
     assert {kind: lines for kind, lines in found.items() if len(lines) > DIALECT[kind]} == {}
 
 
-def test_the_search_for_forbidden_words_finds_those_in_names_messages_and_pages(
-    house: ModuleType, tmp_path: Path
-) -> None:
+def test_forbidden_words_are_found_in_pages_messages_and_names(house: ModuleType, tmp_path: Path) -> None:
     for path, text in (("README.md", "Nobody\n"), ("flows/a.py", 'place_of = 1\nsaid = "It is gone."\n')):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text, encoding="utf-8")
