@@ -9,10 +9,8 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 from weakref import finalize
 
 import numpy as np
@@ -497,12 +495,28 @@ def read_rows(array: NDArray[np.float32], numbers: NDArray[np.intp]) -> NDArray[
     return RowsOnDisk(array)[numbers] if isinstance(array.base, np.memmap) else array[numbers]
 
 
-class Partitioned(NamedTuple):
-    """Vectors of one kind in a large version."""
+class Partitioned:
+    """Vectors of one kind in a large version, searched through LanceDB in a background thread.
 
-    # Begins to look for about `count` things nearest to a vector of shape (d,): their numbers.
-    search: "Callable[[NDArray[np.float32], int], Future[NDArray[np.intp]]]"
-    vectors: RowsOnDisk
+    Args:
+        search: Numbers of about `count` things nearest to a vector of shape (d,).
+        vectors: Reads rows by number.
+        first: Any vector, to open LanceDB with.
+    """
+
+    def __init__(
+        self,
+        search: Callable[[NDArray[np.float32], int], NDArray[np.intp]],
+        vectors: RowsOnDisk,
+        first: NDArray[np.float32],
+    ) -> None:
+        self.vectors, self.first, self._search = vectors, first, search
+        self._thread: ThreadPoolExecutor | None = None
+
+    def search_ahead(self, vector: NDArray[np.float32], count: int) -> "Future[NDArray[np.intp]]":
+        """Starts a nearest-neighbour search in the background."""
+        self._thread = self._thread or ThreadPoolExecutor(1, "nearest")
+        return self._thread.submit(self._search, vector, count)
 
 
 def _partitioned(stored: Stored, kind: str) -> Partitioned | None:
@@ -517,18 +531,13 @@ def _partitioned(stored: Stored, kind: str) -> Partitioned | None:
         cosines = changed_vectors @ vector
         first = np.argpartition(-cosines, count)[:count] if count < len(cosines) else np.arange(len(cosines))
         found = stored.nearest_rows(kind, vector, count)
-        places = np.minimum(np.searchsorted(rows, found), len(rows) - 1)
-        near = numbers[places[rows[places] == found]].astype(np.intp)
+        offsets = np.minimum(np.searchsorted(rows, found), len(rows) - 1)
+        near = numbers[offsets[rows[offsets] == found]].astype(np.intp)
         if len(near) and len(found) == count:  # of what changed, things beyond the farthest found need not be read
             first = first[cosines[first] >= (on_disk[near[-1:]] @ vector)[0]]
         return np.concatenate((near, changed[first])).astype(np.intp)
 
-    # Beside what else a strategy needs: the first search opens LanceDB, which takes a second of a million passages.
-    beside = ThreadPoolExecutor(1)
-    beside.submit(search, vectors[0], 1)
-    if kind == "passage":
-        Thread(target=import_module, args=("scipy.sparse",)).start()  # for walks and BM25
-    return Partitioned(lambda vector, count: beside.submit(search, vector, count), on_disk)
+    return Partitioned(search, on_disk, vectors[0])
 
 
 @cache

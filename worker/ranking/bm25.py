@@ -173,9 +173,9 @@ def top(index: TermImpacts, counts: Mapping[int, float], count: int) -> Ranking:
     Source: Turtle and Flood 1995.
     Cost: O(postings of the rarer terms, and as many lookups in each of the others).
     """
-    near, scores = _read_in_part(index, counts, count) or (None, score(index, counts))
+    near, scores = _read_in_part(index, counts, count)
     first = best_positive(scores, count)
-    return first if near is None else near[first].astype(np.intp), scores[first]
+    return near[first].astype(np.intp), scores[first]
 
 
 def score_of(index: TermImpacts, counts: Mapping[int, float], passages: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -189,22 +189,21 @@ def score_of(index: TermImpacts, counts: Mapping[int, float], passages: NDArray[
 
 def _read_in_part(
     index: TermImpacts, counts: Mapping[int, float], count: int
-) -> tuple[NDArray[np.int32], NDArray[np.float64]] | None:
-    """Ascending numbers of passages, among them the first `count`, and their scores; None if summing all is faster."""
+) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
+    """Ascending numbers of passages, among them the first `count`, and their scores; all if summing all is faster."""
     terms = [term for term in counts if index.indptr[term + 1] > index.indptr[term]]
     most = {term: index.weighed(term)[1] * counts[term] for term in terms}
     terms.sort(key=lambda term: -most[term])
     read = np.cumsum([len(index.postings(term)) for term in terms])
     lookups = read * np.arange(len(terms) - 1, -1, -1)
     is_tried = (count > 0) & (read >= count) & (lookups > 0) & (lookups <= _LOOKUP_SHARE * read[-1:])
-    if not is_tried.any() or read[-1] <= _FEW_POSTINGS:
-        return None
-    for place in np.flatnonzero(is_tried).tolist():
-        near = distinct(np.concatenate([index.postings(term) for term in terms[: place + 1]]))
+    worthwhile = np.flatnonzero(is_tried).tolist() if terms and read[-1] > _FEW_POSTINGS else []
+    for last in worthwhile:
+        near = distinct(np.concatenate([index.postings(term) for term in terms[: last + 1]]))
         scores = score_of(index, counts, near)
-        if kth_largest(scores, count) - fsum(most[term] for term in terms[place + 1 :]) > _SLACK:
+        if kth_largest(scores, count) - fsum(most[term] for term in terms[last + 1 :]) > _SLACK:
             return near, scores
-    return None
+    return np.arange(index.passage_count), score(index, counts)
 
 
 def containment(index: TermImpacts, terms: Sequence[int], passages: NDArray[np.intp]) -> NDArray[np.bool_]:

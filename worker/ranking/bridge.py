@@ -5,11 +5,12 @@ masked.md 3.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyhop.worker.ranking.bm25 import TermImpacts, score_of, top
 from polyhop.worker.ranking.fusion import DECIMALS, best, kth_largest
 from polyhop.worker.ranking.pagerank import Masses
 
@@ -20,6 +21,40 @@ def relative(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scores as a share of the largest, all 0 if that is 0. Source: algorithms.md 2B.3 step 1."""
     largest = scores.max(initial=0.0)
     return scores / largest if largest > 0 else np.zeros(len(scores))
+
+
+class RelativeScores:
+    """Relative BM25 of all passages; `rows` are their numbers.
+
+    Args:
+        scores: Shape (n,): BM25 of every passage.
+    """
+
+    def __init__(self, scores: NDArray[np.float64]) -> None:
+        self._shares, self.rows = relative(scores), np.arange(len(scores))
+
+    def __getitem__(self, passages: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Shares by passage number."""
+        return self._shares[passages]
+
+
+class TopRelativeScores:
+    """Relative BM25 without a sum over every posting; `rows` are the best `count` above 0, ascending.
+
+    Args:
+        impacts: The postings.
+        counts: Question terms and how often each counts.
+        count: Passages to find.
+    """
+
+    def __init__(self, impacts: TermImpacts, counts: Mapping[int, float], count: int) -> None:
+        rows, scores = top(impacts, counts, count)
+        self.rows, self._impacts, self._counts = np.sort(rows), impacts, counts
+        self._largest = float(scores.max(initial=0.0)) or 1.0
+
+    def __getitem__(self, passages: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Shares by passage number."""
+        return score_of(self._impacts, self._counts, passages) / self._largest
 
 
 def seed_passages(
@@ -79,10 +114,7 @@ def walk_parts(
 ) -> Masses:
     """What the walk adds to each passage by `walk_part` or `flat_walk_part`; the mass of a rank counts as 1."""
     reference = walk_reference(masses.held, rank)
-    held = part(masses.held, weight, reference)
-    if masses.rows is None:
-        return Masses(held)
-    return Masses(held, masses.rows, lambda passages: part(masses.of(passages), weight, reference))
+    return masses.mapped(lambda mass: part(mass, weight, reference))
 
 
 def walk_reference(mass: NDArray[np.float64], rank: int) -> float:

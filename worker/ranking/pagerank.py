@@ -372,35 +372,54 @@ _WHOLE_SUM_SHARE = 1 / 64
 Mass = tuple[NDArray[np.integer], NDArray[np.float64]]  # Ascending numbers of the nodes that hold some, and how much.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Masses:
-    """What passages hold after a walk."""
+    """Mass of passages after a walk."""
 
-    held: NDArray[np.float64]  # Shape (n,), or that of `rows`.
-    rows: NDArray[np.integer] | None = None  # Ascending numbers of passages at which thick mass arrived; None: all.
-    # Where `rows` are given: passage numbers to what they hold, thin mass of the last half-step included.
-    exact: Callable[[NDArray[np.intp]], NDArray[np.float64]] | None = None
+    held: NDArray[np.float64]  # Shape (m,): mass of `rows`.
+    rows: NDArray[np.integer]  # Shape (m,): ascending passage numbers; after a walk in whole steps all of them.
 
     def of(self, passages: NDArray[np.intp]) -> NDArray[np.float64]:
-        """What these passages hold, and get beside it."""
-        return self.held[passages] if self.exact is None else self.exact(passages)
+        """Mass of these passages."""
+        return self.held[passages]
 
     def most(self, count: int) -> NDArray[np.intp]:
-        """Ascending numbers of the `count` passages that hold most; fewer if fewer hold any."""
+        """Ascending numbers of the `count` passages with the most mass; fewer if fewer have any."""
         near = np.sort(best(self.held, count))
-        near = near[self.held[near] > 0]
-        return near if self.rows is None else self.rows[near].astype(np.intp)
+        return self.rows[near[self.held[near] > 0]].astype(np.intp)
 
     def best(self, count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Numbers and masses of the `count` passages that hold most; see `fusion.best`."""
+        """Numbers and masses of the `count` passages with the most mass; see `fusion.best`."""
         first = best(self.held, count)
-        return first if self.rows is None else self.rows[first].astype(np.intp), self.held[first]
+        return self.rows[first].astype(np.intp), self.held[first]
+
+    def mapped(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> "Masses":
+        """Masses after an elementwise function."""
+        return Masses(function(self.held), self.rows)
 
     def plus(self, added: NDArray[np.float64]) -> "Masses":
-        """The same with what each passage, shape (n,), gets beside it."""
-        if self.rows is None:
-            return Masses(self.held + added)
-        return Masses(self.held, self.rows, lambda passages: self.of(passages) + added[passages])
+        """Masses with `added`, shape (n,) for all passages, on top."""
+        return Masses(self.held + added[self.rows], self.rows)
+
+
+@dataclass(frozen=True)
+class ThinMasses(Masses):
+    """Mass of the passages that thick mass reached; of any passage computed when asked, thin mass included."""
+
+    exact: Callable[[NDArray[np.intp]], NDArray[np.float64]]
+
+    def of(self, passages: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Mass of these passages, with the thin mass of the last half-step."""
+        return self.exact(passages)
+
+    def mapped(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> "Masses":
+        """Masses after an elementwise function."""
+        return ThinMasses(function(self.held), self.rows, lambda passages: function(self.exact(passages)))
+
+    def plus(self, added: NDArray[np.float64]) -> "Masses":
+        """Masses with `added`, shape (n,) for all passages, on top."""
+        held = self.held + added[self.rows]
+        return ThinMasses(held, self.rows, lambda passages: self.exact(passages) + added[passages])
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,8 +443,11 @@ def walk_of(
     def parts() -> BipartiteTransition:
         return bipartite_transition(graph, hub_penalty=rule.hub_penalty, title_boost=rule.title_boost, kept=kept)
 
+    passages = np.arange(graph.passage_count)
+
     def whole(seeds: WalkSeeds) -> Masses:
-        return Masses(walk_passages(parts(), seeds, rule.restart, rule.steps, return_dangling=rule.return_dangling))
+        held = walk_passages(parts(), seeds, rule.restart, rule.steps, return_dangling=rule.return_dangling)
+        return Masses(held, passages)
 
     if not rule.thinnest or len(graph.indices) < LEAST_EDGES:
         parts()  # on opening, not by the first question
@@ -490,7 +512,7 @@ class ThinWalk:
         if before is None:
             return None
         begun = _summed(seeds.passages, seeds.passage_weights * back)
-        return Masses(held[1], held[0], lambda passages: self._arriving(before, passages) + _found(begun, passages))
+        return ThinMasses(held[1], held[0], lambda passages: self._arriving(before, passages) + _found(begun, passages))
 
     def _arriving(self, entities: Mass, passages: NDArray[np.intp]) -> NDArray[np.float64]:
         """What entities give to these passages in half a step."""

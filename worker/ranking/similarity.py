@@ -3,7 +3,11 @@
 Source: algorithms.md 0.1, 1.7, 6.2.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,6 +100,125 @@ def exact_cosines(
     Cost: O(m d).
     """
     return np.asarray((matrix[rows].astype(np.float64) * vector.astype(np.float64)).sum(axis=1))
+
+
+Vector = NDArray[np.float32]  # Shape (d,).
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """Passages that may be nearest to a question's vectors, with cosines that are wrong by `cosine_error` at most."""
+
+    rows: NDArray[np.intp]  # Shape (m,): passage numbers, ascending.
+    cosines: list[NDArray[np.float64]]  # Shape (m,) for each vector of the question.
+
+
+class Searches(Protocol):
+    """Nearest-neighbour searches of several questions, started together."""
+
+    def near(self, also: NDArray[np.intp]) -> Near:
+        """Passages near to the next question's vectors, and these, ascending; to be called once per question."""
+        ...
+
+
+class NoSearches:
+    """Searches of questions without vectors."""
+
+    def near(self, also: NDArray[np.intp]) -> Near:
+        """These passages, without cosines."""
+        return Near(also, [])
+
+
+class VectorSearch(Protocol):
+    """Vectors of passages, and the search of the nearest among them."""
+
+    @property
+    def vectors(self) -> VectorRowsByNumber:
+        """Rows by passage number."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Components of a vector."""
+        ...
+
+    def start(self, vectors: Sequence[Sequence[Vector]], count: int) -> Searches:
+        """Starts the searches of about `count` passages near to each vector of each question."""
+        ...
+
+
+class FullSearch:
+    """Compares a vector with all passages.
+
+    Args:
+        matrix: Shape (n, d), float32, rows of length 1.
+    """
+
+    def __init__(self, matrix: NDArray[np.float32]) -> None:
+        self.vectors, self.dimension, self._rows = matrix, matrix.shape[1], np.arange(len(matrix))
+
+    def start(self, vectors: Sequence[Sequence[Vector]], count: int) -> Searches:
+        """Starts the searches: the matrix is read once for a block of vectors."""
+        del count  # all are compared
+        return _FullSearches(self.vectors, self._rows, vectors)
+
+
+class _FullSearches:
+    def __init__(
+        self, matrix: NDArray[np.float32], rows: NDArray[np.intp], vectors: Sequence[Sequence[Vector]]
+    ) -> None:
+        self._rows, self._counts = rows, iter([len(own) for own in vectors])
+        self._cosines = rough_cosines(matrix, [vector for own in vectors for vector in own])
+
+    def near(self, also: NDArray[np.intp]) -> Near:
+        """All passages."""
+        del also  # among all of them
+        return Near(self._rows, list(islice(self._cosines, next(self._counts))))
+
+
+class PartitionedSearch:
+    """Searches partitions of a large version through LanceDB, in the background; the first search opens LanceDB.
+
+    Args:
+        search_ahead: Starts the search of about `count` passages near to a vector: their numbers.
+        vectors: Reads rows by number.
+        first: Any vector, to open LanceDB with.
+    """
+
+    def __init__(
+        self,
+        search_ahead: Callable[[Vector, int], Future[NDArray[np.intp]]],
+        vectors: VectorRowsByNumber,
+        first: Vector,
+    ) -> None:
+        self._search_ahead, self.vectors, self.dimension = search_ahead, vectors, len(first)
+        search_ahead(first, 1)
+
+    def start(self, vectors: Sequence[Sequence[Vector]], count: int) -> Searches:
+        """Starts the searches, one after the other in the order of the questions."""
+        found = [[self._search_ahead(vector, count) for vector in own] for own in vectors]
+        return _PartitionedSearches(self.vectors, iter(list(zip(vectors, found, strict=True))))
+
+
+class _PartitionedSearches:
+    def __init__(
+        self,
+        rows: VectorRowsByNumber,
+        started: Iterator[tuple[Sequence[Vector], list[Future[NDArray[np.intp]]]]],
+    ) -> None:
+        self._rows, self._started = rows, started
+
+    def near(self, also: NDArray[np.intp]) -> Near:
+        """What LanceDB found for the next question, and `also`."""
+        vectors, found = next(self._started)
+        first = [exact_cosines(self._rows, also, vector) for vector in vectors]  # while LanceDB searches
+        others = np.unique(np.concatenate([each.result() for each in found]))
+        others = others[~np.isin(others, also)]
+        rows = np.concatenate((also, others))
+        order = np.argsort(rows)
+        further = [exact_cosines(self._rows, others, vector) for vector in vectors]
+        cosines = [np.concatenate(both)[order] for both in zip(first, further, strict=True)]
+        return Near(rows[order], cosines)
 
 
 def passages_of_entities(

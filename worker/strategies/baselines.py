@@ -23,7 +23,6 @@ from polyhop.warehouse.artefacts import (
     GRAPH,
     NEAREST_PASSAGES,
     lexical_of,
-    partitioned,
     vectors_of,
 )
 from polyhop.worker.ranking.bm25 import (
@@ -46,7 +45,6 @@ from polyhop.worker.ranking.similarity import (
     cosine_error,
     exact_cosines,
     passages_of_entities,
-    rough_cosines,
 )
 from polyhop.worker.ranking.traversal import similar_entities
 from polyhop.worker.strategies.base import (
@@ -61,7 +59,7 @@ from polyhop.worker.strategies.base import (
     question_vector,
     strategy,
 )
-from polyhop.worker.strategies.entities import entity_matcher, entity_search
+from polyhop.worker.strategies.entities import entity_matcher, entity_search, passage_search
 
 ANALYSER = "plain"
 
@@ -177,25 +175,22 @@ class DenseStrategy(RankedStrategy):
 
     def __init__(self, reader: IndexReader, _parameters: Any = None, _services: Services | None = None) -> None:
         super().__init__(reader)
-        self._large = reader.artefact(partitioned("passage"))
-        self._vectors = np.asarray(reader.artefact(vectors_of("passage")))
-        self._error = cosine_error(self._vectors.shape[1])
+        self._search = passage_search(reader)
+        self._error = cosine_error(self._search.dimension)
 
     def rank_each(self, questions: Sequence[Question], count: int) -> Iterator[Ranking]:
         """The vectors are read once for all questions."""
         vectors = [question_vector(question) for question in questions]
-        if self._large is not None:
-            for vector in vectors:
-                found = np.unique(self._large.search(vector, max(NEAR, 2 * count)).result())
-                scores = exact_cosines(self._large.vectors, found, vector)
-                first = best(scores, count)
-                yield found[first], scores[first]
-            return
-        for rough, vector in zip(rough_cosines(self._vectors, vectors), vectors, strict=True):
-            near = contenders(rough, count, self._error)
-            scores = exact_cosines(self._vectors, near, vector)
+        searches = self._search.start([[vector] for vector in vectors], max(NEAR, 2 * count))
+        for vector in vectors:
+            found = searches.near(_NONE)
+            near = found.rows[contenders(found.cosines[0], count, self._error)]
+            scores = exact_cosines(self._search.vectors, near, vector)
             first = best(scores, count)
             yield near[first], scores[first]
+
+
+_NONE = np.zeros(0, np.intp)
 
 
 @strategy(

@@ -1,10 +1,8 @@
 """`bridge` and `bridge-lexical`: seed, spread, fuse, cover; with and without an encoder. Source: algorithms.md 2B."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -16,29 +14,21 @@ from polyhop.schemas.languages import analyser_of
 from polyhop.schemas.manifest import NEAR
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
-from polyhop.warehouse.artefacts import (
-    COSINE_SCALE,
-    GRAPH,
-    IS_LARGE,
-    lexical_of,
-    partitioned,
-    vectors_of,
+from polyhop.warehouse.artefacts import COSINE_SCALE, GRAPH, IS_LARGE, lexical_of
+from polyhop.worker.ranking.bm25 import TermImpacts, containment, count_terms, score
+from polyhop.worker.ranking.bridge import (
+    RelativeScores,
+    TopRelativeScores,
+    cover,
+    seed_passages,
+    walk_part,
+    walk_parts,
 )
-from polyhop.worker.ranking.bm25 import TermImpacts, containment, count_terms, score, score_of, top
-from polyhop.worker.ranking.bridge import cover, relative, seed_passages, walk_part, walk_parts
 from polyhop.worker.ranking.fusion import best, contenders
-from polyhop.worker.ranking.pagerank import (
-    THINNEST,
-    Masses,
-    WalkRule,
-    WalkSeeds,
-    entity_weights,
-    mix,
-    walk_of,
-)
-from polyhop.worker.ranking.similarity import cosine_error, exact_cosines, rough_cosines
+from polyhop.worker.ranking.pagerank import THINNEST, Masses, WalkRule, WalkSeeds, entity_weights, mix, walk_of
+from polyhop.worker.ranking.similarity import Near, NoSearches, Searches, cosine_error, exact_cosines
 from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, Ranking, question_vector, strategy
-from polyhop.worker.strategies.entities import QuestionEntities, Start, entity_matcher
+from polyhop.worker.strategies.entities import QuestionEntities, Start, entity_matcher, passage_search
 
 ANALYSER = "stems"
 K1, B = 1.2, 0.75  # algorithms.md 2B.2.
@@ -49,11 +39,6 @@ ALSO_NEAR = 50
 `bridge` and `bridge-lexical` find as many of the exact ten of a million passages.
 """
 POOL, CHOSEN = 30, 20  # passages among which the first are chosen for what they add, and how many; algorithms.md 2B.3.
-HEAD_START = 0.003
-"""Seconds for which nothing computes beside a search by LanceDB that has just begun: it needs Python's lock some thirty
-times until it computes by itself, and waits each time while another thread holds it. Measured on a million passages:
-`bridge` takes 2 to 4 ms less with .003 and .004, 1 less with .0015.
-"""
 IN_COSINES = ("seed_temperature", "lexical_weight", "graph_weight", "coverage_weight")
 """Parameters of `bridge` in units of the local encoder's cosine. Source: algorithms.md 2B.5."""
 
@@ -95,32 +80,15 @@ class BridgeParameters(BridgeLexicalParameters):
     graph_weight: float = Field(0.2, ge=0, le=1000, description="lambda: weight of the walk in the score, default 0.2.")
 
 
-class RelativeScores:
-    """Relative BM25 in a large version: of the passages asked for; `first` are the best `count` above 0, ascending."""
-
-    def __init__(self, impacts: TermImpacts, counts: Mapping[int, float], count: int) -> None:
-        near, scores = top(impacts, counts, count)
-        self.first, self._impacts, self._counts = np.sort(near), impacts, counts
-        self._largest = float(scores.max(initial=0.0)) or 1.0
-
-    def __getitem__(self, passages: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Shares by passage number."""
-        return score_of(self._impacts, self._counts, passages) / self._largest
-
-
-Words = NDArray[np.float64] | RelativeScores  # Relative BM25 by passage number.
-
-
 @dataclass(frozen=True, slots=True)
-class Similarity:
-    """How similar the passages, or candidates among them, are to one question."""
+class Candidates:
+    """Passages that may rank for a question, and how similar they are to it."""
 
-    seeding: NDArray[np.float64]  # Shape (n,): what seeds are chosen by.
-    fusing: NDArray[np.float64]  # Shape (n,): what the walk is added to.
-    error: float  # The most by which the difference of two of them may be wrong.
-    # Passage numbers to what they should be: for seeding and for fusing, shape (m,) each.
+    rows: NDArray[np.intp]  # Shape (m,): passage numbers, ascending.
+    seeding: NDArray[np.float64]  # Shape (m,): what seeds are chosen by.
+    fusing: NDArray[np.float64]  # Shape (m,): what the walk is added to.
+    # Passage numbers to their exact similarities, for seeding and for fusing, shape (k,) each.
     exact: Callable[[NDArray[np.intp]], tuple[NDArray[np.float64], NDArray[np.float64]]]
-    rows: NDArray[np.intp] | None = None  # Ascending numbers of the candidates, all exact; None: all passages.
 
 
 @strategy(
@@ -139,6 +107,7 @@ class BridgeLexicalStrategy(RankedStrategy):
     graph = GRAPH
     steps = 5  # T, half-steps of the walk; algorithms.md 2B.3.
     thinnest = THINNEST
+    _error = 0.0  # the most by which the difference of two similarities of candidates may be wrong
 
     def __init__(self, reader: IndexReader, parameters: BridgeLexicalParameters, _services: Services) -> None:
         super().__init__(reader)
@@ -158,62 +127,60 @@ class BridgeLexicalStrategy(RankedStrategy):
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
         """Rankings with the seeds of their walks."""
-        stems = [sorted(count_terms(self._stems(question.text), self._impacts.terms)) for question in questions]
-        matched: list[QuestionEntities] = []
-
-        def words() -> Iterator[Words]:  # while LanceDB searches
-            for question, some in zip(questions, stems, strict=True):
-                matched.append(self._match(question.text))
-                yield self._words(some, limit)
-
-        similarities = self._similarities(questions, words(), limit)
-        for some in stems:
-            similarity, entities = next(similarities), matched.pop()
-            start = self._start(entities, entities.numbers, entities.shares, similarity)
+        p, searches = self._parameters, self._searches(questions, limit)
+        for question in questions:
+            stems = sorted(count_terms(self._stems(question.text), self._impacts.terms))
+            words = self._words(stems, limit)
+            entities = self._match(question.text)
+            candidates = self._candidates(question, searches.near(words.rows), words)
+            start = self._start(entities, entities.numbers, entities.shares, candidates)
             seeded = time.perf_counter()
-            masses = self._walk(start.seeds)
-            spread = walk_parts(masses, walk_part, self._parameters.graph_weight, REFERENCE_RANK)
-            ranking = self._ranking(similarity, spread, some, self._parameters.coverage_weight, limit)
+            spread = walk_parts(self._walk(start.seeds), walk_part, p.graph_weight, REFERENCE_RANK)
+            ranking = self._ranking(candidates, spread, stems, p.coverage_weight, limit)
             yield Found(ranking, start.evidence(self._passage_ids, self._keys), time.perf_counter() - seeded)
 
-    def _words(self, stems: list[int], limit: int) -> Words:
-        """Relative BM25; of a large version only of the passages asked for."""
+    def _searches(self, questions: Sequence[Question], limit: int) -> Searches:
+        """Starts what finds passages by the questions' vectors."""
+        del questions, limit
+        return NoSearches()
+
+    def _words(self, stems: list[int], limit: int) -> RelativeScores | TopRelativeScores:
+        """Relative BM25; of a large version without a sum over every posting."""
         counts = dict.fromkeys(stems, 1)
         if self._is_large:
-            return RelativeScores(self._impacts, counts, max(ALSO_NEAR, limit, self._parameters.seeds))
-        return relative(score(self._impacts, counts))
+            return TopRelativeScores(self._impacts, counts, max(ALSO_NEAR, limit, self._parameters.seeds))
+        return RelativeScores(score(self._impacts, counts))
+
+    def _candidates(self, question: Question, near: Near, words: RelativeScores | TopRelativeScores) -> Candidates:
+        """What is similar by words."""
+        del question
+        shares = words[near.rows]
+        return Candidates(near.rows, shares, shares, lambda rows: (words[rows], words[rows]))
 
     def _start(
-        self, entities: QuestionEntities, numbers: NDArray[np.intp], shares: NDArray[np.float64], similarity: Similarity
+        self, entities: QuestionEntities, numbers: NDArray[np.intp], shares: NDArray[np.float64], found: Candidates
     ) -> Start:
         """The seeds: these numbers among the question's entities, with their shares, and the most similar passages."""
         count = self._parameters.seeds
         if self.is_positive_only:
-            count = min(count, int(np.count_nonzero(similarity.seeding > 0)))
-        near = contenders(similarity.seeding, count, similarity.error)
-        near = near if similarity.rows is None else similarity.rows[near]
-        first, passages = seed_passages(similarity.exact(near)[0], count, self._parameters.seed_temperature)
+            count = min(count, int(np.count_nonzero(found.seeding > 0)))
+        near = found.rows[contenders(found.seeding, count, self._error)]
+        first, passages = seed_passages(found.exact(near)[0], count, self._parameters.seed_temperature)
         weights, passages = mix(self._entity_weights[numbers] * shares, passages)
-        return Start(
-            entities, WalkSeeds(numbers, weights, near[first], passages), None if len(numbers) else PASSAGES_ONLY
-        )
+        fallback = None if len(numbers) else PASSAGES_ONLY
+        return Start(entities, WalkSeeds(numbers, weights, near[first], passages), fallback)
 
     def _ranking(
-        self, similarity: Similarity, beside: Masses, stems: list[int], coverage_weight: float, limit: int
+        self, found: Candidates, added: Masses, stems: list[int], coverage_weight: float, limit: int
     ) -> Ranking:
-        """The first by cover, the rest by score: similarity and what counts beside it.
+        """Re-ranks the pool by coverage; the rest stays in score order.
 
-        Of a large version, candidates are what is most similar, and what most of the walk arrives at.
+        The score is the similarity plus what is `added` to it; passages that get much of that are candidates, too.
         """
         count = max(limit, POOL)
-        if similarity.rows is None:
-            near = contenders(similarity.fusing + beside.held, count, similarity.error)
-            similar = similarity.exact(near)[1]
-        else:
-            near = np.union1d(similarity.rows, beside.most(max(count, ALSO_NEAR)))
-            is_new, similar = ~np.isin(near, similarity.rows, assume_unique=True), np.empty(len(near))
-            similar[~is_new], similar[is_new] = similarity.fusing, similarity.exact(near[is_new])[1]
-        scores = beside.of(near) + similar
+        similar = found.rows[contenders(found.fusing + added.of(found.rows), count, self._error)]
+        near = np.union1d(similar, added.most(max(count, ALSO_NEAR)))
+        scores = added.of(near) + found.exact(near)[1]
         first = best(scores, count)
         if self.is_positive_only:
             first = first[scores[first] > 0]
@@ -222,16 +189,6 @@ class BridgeLexicalStrategy(RankedStrategy):
         order = cover(scores[pool], contains, self._impacts.idf[stems], coverage_weight, CHOSEN)
         shown = np.concatenate((pool[order], first[POOL:]))[: max(limit, 0)]
         return near[shown], scores[shown]
-
-    def _similarities(
-        self, questions: Sequence[Question], lexical: Iterator[Words], limit: int
-    ) -> Iterator[Similarity]:
-        """Similarities of questions by their relative BM25, in order, one after the other."""
-        del questions, limit
-        for words in lexical:
-            rows = words.first if isinstance(words, RelativeScores) else None
-            shares = words if isinstance(words, np.ndarray) else words[words.first]
-            yield Similarity(shares, shares, 0.0, lambda rows, words=words: (words[rows], words[rows]), rows)  # type: ignore[misc]
 
 
 @strategy(
@@ -254,42 +211,22 @@ class BridgeStrategy(BridgeLexicalStrategy):
         if scale != 1.0:  # never for the local encoder, in whose cosines the weights are given
             scaled = {name: getattr(parameters, name) * scale for name in self.in_cosines}
             parameters = parameters.model_copy(update=scaled)
-        self._large = reader.artefact(partitioned("passage"))
+        self._vectors = passage_search(reader)  # first, since a large version then opens LanceDB in the background
+        self._error = cosine_error(self._vectors.dimension)
         super().__init__(reader, parameters, services)
-        self._matrix = np.asarray(reader.artefact(vectors_of("passage")))
-        self._rows = self._matrix if self._large is None else self._large.vectors
-        self._error = cosine_error(self._matrix.shape[1])
 
-    def _searches(self, vectors: Iterable[NDArray[np.float32]], limit: int) -> list[Future[NDArray[np.intp]]]:
-        """Begins to look for the passages nearest to each of these vectors in a large version, beside what follows."""
-        count = max(NEAR, limit, self._parameters.seeds)
-        begun = [] if self._large is None else [self._large.search(vector, count) for vector in vectors]
-        wait(begun, HEAD_START)
-        return begun
+    def _searches(self, questions: Sequence[Question], limit: int) -> Searches:
+        """Starts the searches of passages near to the questions' vectors."""
+        vectors = [[question_vector(question)] for question in questions]
+        return self._vectors.start(vectors, max(NEAR, limit, self._parameters.seeds))
 
-    def _similarities(
-        self, questions: Sequence[Question], lexical: Iterator[Words], limit: int
-    ) -> Iterator[Similarity]:
-        asked, weight = [question_vector(question) for question in questions], self._parameters.lexical_weight
+    def _candidates(self, question: Question, near: Near, words: RelativeScores | TopRelativeScores) -> Candidates:
+        """What is similar by cosine; BM25 counts among the seeds."""
+        weight, vector = self._parameters.lexical_weight, question_vector(question)
 
-        def exact(
-            vector: NDArray[np.float32], words: Words, rows: NDArray[np.intp]
-        ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            cosine = exact_cosines(self._rows, rows, vector)
+        def exact(rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            cosine = exact_cosines(self._vectors.vectors, rows, vector)
             return cosine + weight * words[rows], cosine
 
-        rough = rough_cosines(self._matrix, asked)
-        for vector in asked:
-            searches, words = self._searches([vector], limit), next(lexical)
-            find = partial(exact, vector, words)
-            if isinstance(words, np.ndarray):
-                cosine = next(rough)
-                yield Similarity(cosine + weight * words, cosine, self._error, find)
-            else:
-                first = find(words.first)  # while LanceDB searches
-                others = np.unique(np.concatenate([search.result() for search in searches]))
-                others = others[~np.isin(others, words.first)]
-                rows = np.concatenate((words.first, others))
-                order = np.argsort(rows)
-                seeding, fusing = (np.concatenate(both)[order] for both in zip(first, find(others), strict=True))
-                yield Similarity(seeding, fusing, 0.0, find, rows[order])
+        (cosine,) = near.cosines
+        return Candidates(near.rows, cosine + weight * words[near.rows], cosine, exact)

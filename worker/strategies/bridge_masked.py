@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from typing import ClassVar
 
 import numpy as np
@@ -31,9 +30,9 @@ from polyhop.worker.ranking.bridge import (
     walk_parts,
 )
 from polyhop.worker.ranking.fusion import best, contenders
-from polyhop.worker.ranking.similarity import cosine_error, exact_cosines, rough_cosines
+from polyhop.worker.ranking.similarity import cosine_error, exact_cosines
 from polyhop.worker.strategies.base import Found, question_vector, strategy
-from polyhop.worker.strategies.bridge import IN_COSINES, REFERENCE_RANK, BridgeParameters, BridgeStrategy, Similarity
+from polyhop.worker.strategies.bridge import IN_COSINES, REFERENCE_RANK, BridgeParameters, BridgeStrategy, Candidates
 from polyhop.worker.strategies.entities import QuestionEntities, entity_meanings, match_meanings
 
 COMMON_SHARE = 0.01  # L / N: names in more of the passages (and in more than 5) are not masked; bridge-masked.md 4.
@@ -103,7 +102,7 @@ class BridgeMaskedStrategy(BridgeStrategy):
         self._meanings_of = entity_meanings(reader)
         self._number_of, self._df = graph.number_of, graph.df
         self._common = common_count(graph.passage_count, COMMON_SHARE)
-        self._error = cosine_error(self._matrix.shape[1] + _BLEND_ROUNDINGS)
+        self._error = cosine_error(self._vectors.dimension + _BLEND_ROUNDINGS)
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
         """Rankings with the seeds of their walks, and what was read in the question."""
@@ -114,40 +113,33 @@ class BridgeMaskedStrategy(BridgeStrategy):
         is_mixed, mask_share = p.mask_weight > 0 and texts, np.float32(p.mask_weight)
         vector_of = dict(zip(texts, self._services.encode(texts, is_repeated=True), strict=True)) if is_mixed else {}
         others = [vector_of.get(read.masked) for read in reads]
-        wanted: list[NDArray[np.float32]] = []
-        for vector, other in zip(vectors, others, strict=True):
-            wanted += [vector] if other is None else [vector, (1 - mask_share) * vector + mask_share * other]
-        rough = rough_cosines(self._matrix, wanted)
-        # One after the other, so that arrays by passage are held for one of them.
-        asked = iter(wanted)
-        for question, read, vector, other in zip(questions, reads, vectors, others, strict=True):
-            share, own = read.names_share, list(islice(asked, 1 if other is None else 2))
-            searches = self._searches(own, limit)
+        wanted = [
+            [vector] if other is None else [vector, (1 - mask_share) * vector + mask_share * other]
+            for vector, other in zip(vectors, others, strict=True)
+        ]
+        searches = self._vectors.start(wanted, max(NEAR, limit, p.seeds))
+        for question, read, (vector, *_), other in zip(questions, reads, wanted, others, strict=True):
+            share = read.names_share
             stems = sorted(count_terms(self._stems(question.text), self._impacts.terms))
             scores = score(self._impacts, dict.fromkeys(stems, 1))
+            by_words = contenders(scores, max(NEAR, limit, p.seeds))
+            near = searches.near(by_words[scores[by_words] > 0])
+            nearest = near.rows[contenders(near.cosines[0], DEPTH, self._error)]
+            trust = self._trust(vector, nearest, scores, stems)
             lexical = relative(scores)
-            rows = None
-            if searches:
-                first = contenders(scores, max(NEAR, limit, p.seeds))
-                rows = np.unique(np.concatenate([first[scores[first] > 0], *(search.result() for search in searches)]))
-            cosines = [next(rough) for _ in own] if rows is None else []
-            near = contenders(cosines[0], DEPTH, self._error) if rows is None else rows
-            trust = self._trust(vector, near, scores, stems)
             weighed = p.lexical_weight * trust.in_seeds * lexical
+            seeding = near.cosines[0] + weighed[near.rows]
             exact = partial(self._exact, vector, other, weighed)
-            if rows is None:
-                similarity = Similarity(cosines[0] + weighed, cosines[-1], self._error, exact)
-            else:
-                similarity = Similarity(*exact(rows), 0.0, exact, rows)
-            start = self._start(read.entities, read.seeds, read.shares, similarity)
+            candidates = Candidates(near.rows, seeding, near.cosines[-1], exact)
+            start = self._start(read.entities, read.seeds, read.shares, candidates)
             seeded = time.perf_counter()
             # What counts beside similarity. Source: bridge-masked.md 3 step 3.
             graph_weight = p.graph_weight * max(share, LEAST_GRAPH_SHARE)
-            beside = walk_parts(self._walk(start.seeds), flat_walk_part, graph_weight, REFERENCE_RANK)
+            added = walk_parts(self._walk(start.seeds), flat_walk_part, graph_weight, REFERENCE_RANK)
             lexical_weight = p.lexical_share * (1 - share) * trust.in_fusion
             if lexical_weight > 0:
-                beside = beside.plus(lexical_weight * lexical)
-            ranking = self._ranking(similarity, beside, stems, p.coverage_weight * trust.in_seeds, limit)
+                added = added.plus(lexical_weight * lexical)
+            ranking = self._ranking(candidates, added, stems, p.coverage_weight * trust.in_seeds, limit)
             # What was read in the question and how far BM25 was trusted, rounded for reading.
             parts = {"names share (c)": share, "completeness (kappa)": trust.completeness}
             parts |= {"agreement (o)": float(trust.agreement), "trust (r)": trust.in_seeds}
@@ -176,7 +168,7 @@ class BridgeMaskedStrategy(BridgeStrategy):
         self, vector: NDArray[np.float32], near: NDArray[np.intp], scores: NDArray[np.float64], stems: list[int]
     ) -> Trust:
         """How far BM25 is trusted; the nearest passages are among `near`. Source: bridge-masked.md 3, 0c and 0d."""
-        by_cosine = near[best(exact_cosines(self._rows, near, vector), DEPTH)]
+        by_cosine = near[best(exact_cosines(self._vectors.vectors, near, vector), DEPTH)]
         by_words = best(scores, DEPTH)
         by_words = by_words[scores[by_words] > 0]
         if not len(by_words):
@@ -192,8 +184,8 @@ class BridgeMaskedStrategy(BridgeStrategy):
         rows: NDArray[np.intp],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Similarities of a few passages for seeding and for fusing (s), each by itself in float64."""
-        cosine = exact_cosines(self._rows, rows, vector)
+        cosine = exact_cosines(self._vectors.vectors, rows, vector)
         fused, share = cosine, self._parameters.mask_weight
         if masked is not None:
-            fused = (1 - share) * cosine + share * exact_cosines(self._rows, rows, masked)
+            fused = (1 - share) * cosine + share * exact_cosines(self._vectors.vectors, rows, masked)
         return cosine + words[rows], fused

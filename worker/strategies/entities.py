@@ -17,9 +17,10 @@ from polyhop.schemas.names import name_tokens
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.query import QuestionName
 from polyhop.schemas.text import norm_ws
-from polyhop.warehouse.artefacts import ALIASES, EXACT_NAMES, GRAPH, NAMES, NAMESAKES, partitioned
+from polyhop.warehouse.artefacts import ALIASES, EXACT_NAMES, GRAPH, NAMES, NAMESAKES, partitioned, vectors_of
 from polyhop.worker.ranking.activation import Search
 from polyhop.worker.ranking.pagerank import WalkSeeds
+from polyhop.worker.ranking.similarity import FullSearch, PartitionedSearch, VectorSearch
 
 
 class NameLookup:
@@ -48,7 +49,15 @@ class NameLookup:
 def entity_search(reader: IndexReader) -> Search | None:
     """What finds the entities nearest to a vector in a large version; None where a vector is compared with all."""
     large = reader.artefact(partitioned("entity"))
-    return None if large is None else lambda vector, count: large.search(vector, max(NEAR, count)).result()
+    return None if large is None else lambda vector, count: large.search_ahead(vector, max(NEAR, count)).result()
+
+
+def passage_search(reader: IndexReader) -> VectorSearch:
+    """The search among the vectors of passages: of a large version through LanceDB, of others with all of them."""
+    large = reader.artefact(partitioned("passage"))
+    if large is None:
+        return FullSearch(np.asarray(reader.artefact(vectors_of("passage"))))
+    return PartitionedSearch(large.search_ahead, large.vectors, large.first)
 
 
 NODE_KINDS = {"entities": "entity", "terms": "term"}  # What one node is called, by what the keys of a graph are called.

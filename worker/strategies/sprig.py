@@ -201,12 +201,13 @@ def make_walk(
     parts = bipartite_transition(graph, hub_penalty=penalty, kept=kept)
     nodes = joined(parts)
     entity_count, passage_count = parts.to_entities.shape
+    passages = np.arange(passage_count)
 
     def push(seeds: WalkSeeds) -> Masses:
         start = np.zeros(entity_count + passage_count)
         start[seeds.entities] = seeds.entity_weights
         start[entity_count + seeds.passages] = seeds.passage_weights
-        return Masses(ppr_push(nodes, start, restart, EPS).scores[entity_count:])
+        return Masses(ppr_push(nodes, start, restart, EPS).scores[entity_count:], passages)
 
     return push
 

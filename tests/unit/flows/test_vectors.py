@@ -318,7 +318,7 @@ def test_partitions_of_a_version_find_what_exact_search_finds(tmp_path: Path, mo
             matrix = np.asarray(published.artefact(vectors_of("passage")))
             for vector in matrix[:20] if parts else ():  # of what changed, nothing beyond the farthest found
                 changed = published.array("partitions", "changed")
-                near, cosines = parts.search(vector, 5).result(), matrix @ vector
+                near, cosines = parts.search_ahead(vector, 5).result(), matrix @ vector
                 stays = near[~np.isin(near, changed)]
                 wanted = [n for n in changed.tolist() if cosines[n] >= cosines[stays[-1]]]
                 assert sorted(set(near.tolist()).difference(stays.tolist())) == wanted

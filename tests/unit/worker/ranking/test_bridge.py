@@ -17,7 +17,6 @@ from polyhop.worker.ranking import bridge
 from polyhop.worker.ranking.bm25 import DEPTH, TermImpacts, Trust, agreement, completeness, score
 from polyhop.worker.ranking.fusion import best, best_positive
 from polyhop.worker.ranking.pagerank import WalkSeeds, bipartite_transition, entity_weights, mix, walk_passages
-from polyhop.worker.strategies.bridge import RelativeScores
 
 COSINES = np.array([0.60, 0.20, 0.10, 0.58, 0.05, 0.28, 0.12, 0.15, 0.02, 0.01, 0, -0.05])
 BM25 = np.array([4.0, 1, 0, 4, 0, 1, 0, 0, 0, 0, 0, 0])
@@ -94,10 +93,10 @@ def test_relative_scores_of_candidates_are_those_of_all_passages() -> None:
     """The best ones ascending, of equal ones the first, none without a score."""
     rows = [["z"], ["a", "z"], ["a", "z", "z"], ["a"], ["a"], ["a", "z"]]
     impacts, every = TermImpacts(lexical_from(rows), 1.2, 0.75), np.arange(6)
-    found, shares = RelativeScores(impacts, {0: 1}, 3), bridge.relative(score(impacts, {0: 1}))
-    assert (found.first.tolist(), found[every].tolist()) == ([1, 3, 4], shares.tolist())
-    found = RelativeScores(impacts, {}, 3)
-    assert (found.first.tolist(), found[every].tolist()) == ([], [0.0] * 6)
+    found, shares = bridge.TopRelativeScores(impacts, {0: 1}, 3), bridge.relative(score(impacts, {0: 1}))
+    assert (found.rows.tolist(), found[every].tolist()) == ([1, 3, 4], shares.tolist())
+    found = bridge.TopRelativeScores(impacts, {}, 3)
+    assert (found.rows.tolist(), found[every].tolist()) == ([], [0.0] * 6)
 
 
 def test_golden_cover() -> None:
