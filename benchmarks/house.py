@@ -61,7 +61,8 @@ def profile(frame, event, _):
         return
     code = frame.f_code
     path = place(code)
-    if not path or code.co_name.startswith("<"):
+    is_body = not code.co_flags & 2  # of a class or a module: only functions have locals of their own
+    if not path or is_body or code.co_name.startswith("<"):
         return
     calls += 1
     functions.add((path, code.co_firstlineno))
@@ -313,7 +314,10 @@ def commands(checkout: Path) -> None:
 
 
 def traced(checkout: Path, commands: Mapping[str, tuple[str, ...]] = TRACED) -> dict[str, tuple[int, int, int, int]]:
-    """Files, functions, calls and arrows between files of each command, without module bodies and comprehensions."""
+    """Files, functions, calls and arrows between files of each command.
+
+    Bodies of modules and classes and comprehensions do not count.
+    """
     found = {}
     with TemporaryDirectory() as folder:
         corpus, questions = Path(folder, "corpus.jsonl"), Path(folder, "questions.jsonl")

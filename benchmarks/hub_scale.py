@@ -87,9 +87,9 @@ def measure(source: Path, root: Path, encoded: int) -> dict[str, object]:
 
     from polyhop.flows.index import run_index
     from polyhop.flows.runner import DirectRunner
+    from polyhop.schemas.hub_paths import STORED_HUBS
     from polyhop.schemas.requests import IndexRequest
     from polyhop.schemas.settings import parse_settings
-    from polyhop.tasks.hubs.paths import STORED_HUBS
     from polyhop.warehouse.files.layout import Layout
     from polyhop.warehouse.index_reader import PublishedIndex
     from polyhop.warehouse.machine import peak_rss_mb

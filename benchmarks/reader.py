@@ -19,12 +19,12 @@ import numpy as np
 from machine import describe_machine
 
 from polyhop.api import open_index
+from polyhop.flows.evaluation.metrics import exact_match, token_f1
 from polyhop.schemas.graph import LexicalIndex
 from polyhop.schemas.languages import ENGLISH, stem_tokens
 from polyhop.schemas.names import NameFinder
 from polyhop.schemas.ports import Artefact
 from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval
-from polyhop.tasks.evaluation.metrics import exact_match, token_f1
 from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.worker.reading.reader import RuleReader

@@ -24,12 +24,12 @@ from machine import describe_machine
 from reader import CorpusIndex, compared_items
 
 from polyhop.api import open_index
+from polyhop.flows.evaluation.metrics import exact_match
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.query import Question, Reading, ReadingItem
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.tasks.evaluation.metrics import exact_match
 from polyhop.worker import reading
 from polyhop.worker.reading import candidates, word_lists
 from polyhop.worker.reading.reader import RuleReader

@@ -17,11 +17,11 @@ from typing import Any
 from machine import describe_machine
 
 from polyhop.api import Answer, open_index
+from polyhop.flows.evaluation.metrics import exact_match
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.tasks.evaluation.metrics import exact_match
 
 DATA = Path(__file__).resolve().parent / "data" / "reader"
 SURE = 0.6

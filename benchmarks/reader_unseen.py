@@ -17,11 +17,11 @@ import numpy as np
 from machine import describe_machine
 
 from polyhop.api import Answer, open_index
+from polyhop.flows.evaluation.metrics import exact_match, sentence_hit, token_f1
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.tasks.evaluation.metrics import exact_match, sentence_hit, token_f1
 
 DATA = Path(__file__).resolve().parent / "data" / "unseen"
 RIGHT = 0.5

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from threading import Thread
 from typing import Any
 
+from polyhop.flows.evaluation.metrics import TRIPLE_METRICS, find_golden
+from polyhop.flows.evaluation.report import RETRIEVAL_METRICS, GoldQuestion, Outcome, evaluate
 from polyhop.schemas.errors import PolyhopError, SourceError, WaitingError
 from polyhop.schemas.graph import NamedTriple
 from polyhop.schemas.queue import NewQuestion, QuestionState, ResultRow, WorkerRow
@@ -17,8 +19,6 @@ from polyhop.schemas.records import BadRecord
 from polyhop.schemas.requests import SubmissionRequest
 from polyhop.schemas.settings import Settings, as_environment, default_strategy
 from polyhop.schemas.text import plural
-from polyhop.tasks.evaluation.metrics import TRIPLE_METRICS, find_golden
-from polyhop.tasks.evaluation.report import RETRIEVAL_METRICS, GoldQuestion, Outcome, evaluate
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.questions import golden_triples, usable_questions
 from polyhop.warehouse.files.records import FaultError

@@ -10,6 +10,10 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
+from polyhop.flows.evaluation import report as reporting
+from polyhop.flows.evaluation.bootstrap import DEFAULT_SEED, rest_of, sampled
+from polyhop.flows.evaluation.metrics import TRIPLE_METRICS, find_golden, possible_subjects
+from polyhop.flows.evaluation.tuning import MOST_TUNED, Part, check_parts, chosen_setting, tuning_document
 from polyhop.schemas import requests
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import ConfigurationError, ContractError, PolyhopError, StoreConflictError
@@ -20,10 +24,6 @@ from polyhop.schemas.records import BadRecord, QuestionRecord
 from polyhop.schemas.settings import CLOSED_BOOK, Settings, flatten, with_min_confidence
 from polyhop.schemas.text import plural
 from polyhop.schemas.version import VERSION
-from polyhop.tasks.evaluation import report as reporting
-from polyhop.tasks.evaluation.bootstrap import DEFAULT_SEED, rest_of, sampled
-from polyhop.tasks.evaluation.metrics import TRIPLE_METRICS, find_golden, possible_subjects
-from polyhop.tasks.evaluation.tuning import MOST_TUNED, Part, check_parts, chosen_setting, tuning_document
 from polyhop.tasks.registry import producing_stages, source_kind
 from polyhop.warehouse.artefacts import TRIPLES_OF_SUBJECTS
 from polyhop.warehouse.files import evaluations
@@ -98,7 +98,7 @@ def evaluate_index(
     rows = reporting.gate_rows(gates, strategies, unranked=CLOSED_BOOK)
     report = {**evaluation.report, "gates": rows, "run": None, "folder": None}
     if request.is_stored:
-        from polyhop.tasks.evaluation.page import report_page, report_plots, summary_markdown
+        from polyhop.flows.evaluation.page import report_page, report_plots, summary_markdown
 
         run, timings = evaluation.run, evaluation.timings
         plots = report_plots(run)
@@ -607,7 +607,7 @@ def tune_index(settings: Settings, request: requests.TuningRequest, on_progress:
     )
     stored: dict[str, Any] = {"run": None, "folder": None}
     if request.is_stored:
-        from polyhop.tasks.evaluation.tuning import tuning_page
+        from polyhop.flows.evaluation.tuning import tuning_page
 
         files = {
             evaluations.TUNING: reporting.json_bytes(report),

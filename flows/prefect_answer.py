@@ -18,12 +18,12 @@ from prefect.artifacts import create_image_artifact
 from polyhop.flows import evaluate
 from polyhop.flows import prefect_run as runs
 from polyhop.flows.answer import Crew, SeenOutages, WorkerProcess, job_metrics, new_outages, submit_file
+from polyhop.flows.evaluation.report import failure_sentence
 from polyhop.schemas.errors import GateFailedError, PolyhopError, WaitingError
 from polyhop.schemas.queue import JobSpec, QuestionState
 from polyhop.schemas.requests import EvaluationRequest, SubmissionRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import names_in
-from polyhop.tasks.evaluation.report import failure_sentence
 from polyhop.warehouse.files.evaluations import REPORT, SUMMARY, StoredRun
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from polyhop.flows.evaluation.bootstrap import DEFAULT_SEED
 from polyhop.schemas.chat import ChatModel, ChatRequest, Prompt, Role, Rung, Usage
 from polyhop.schemas.errors import ConfigurationError, ContractError, MalformedReplyError, SourceError
 from polyhop.schemas.languages import AUTO, ENGLISH, language_name, likely_language, recorded_language
@@ -19,7 +20,6 @@ from polyhop.schemas.names import split_sentences
 from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings, Settings
 from polyhop.schemas.text import content_hash, passage_text
-from polyhop.tasks.evaluation.bootstrap import DEFAULT_SEED
 from polyhop.tasks.extraction import model as extraction
 from polyhop.tasks.extraction.model import KgReply, PhrasesReply, PropositionsReply
 from polyhop.tasks.extraction.rules import MENTIONS, RELATED

@@ -633,8 +633,8 @@ _GONE: Mapping[str, tuple[object, str]] = {
         "en_core_web_sm",
         "warehouse/artefacts.py SPACY_MODEL; extraction.ner=spacy:NAME takes another",
     ),
-    "hubs.max_depth": ("until nothing new is found", "tasks/hubs/paths.py search_hubs"),
-    "hubs.search_until_hub": (True, "tasks/hubs/paths.py search_hubs"),
+    "hubs.max_depth": ("until nothing new is found", "schemas/hub_paths.py search_hubs"),
+    "hubs.search_until_hub": (True, "schemas/hub_paths.py search_hubs"),
     **dict.fromkeys(
         ["maintenance.max_version_days", "maintenance.max_versions_mb"],
         ("no limit; keep_versions says how many versions stay", "flows/maintain.py"),

@@ -31,7 +31,7 @@ from drawing import (
     rows,
 )
 
-from polyhop.tasks.evaluation.page import COLOURS, GREY, Document, leading_metric, ranked
+from polyhop.flows.evaluation.page import COLOURS, GREY, Document, leading_metric, ranked
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

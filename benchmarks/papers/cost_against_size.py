@@ -30,12 +30,12 @@ from drawing import at, curves, drawing, figure, legend, logarithmic_ticks, look
 from generated_corpus import CORPUS_FILE, QUESTIONS_FILE, write_generated
 from mixture import NAME, install
 
+from polyhop.flows.evaluation.page import GREY, Document
 from polyhop.schemas.errors import PolyhopError
 from polyhop.schemas.requests import Variant, parse_variant
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import names_in
 from polyhop.schemas.version import VERSION
-from polyhop.tasks.evaluation.page import GREY, Document
 from polyhop.warehouse.files.disk import write_whole, writing
 from polyhop.warehouse.machine import peak_rss_mb
 from polyhop.worker.strategies.registry import needed_artefacts, parse_parameters, spec_of
@@ -259,9 +259,9 @@ def measure_query(settings: Settings, task: Mapping[str, Any]) -> Result:
     the disk, and ends with the first question's passages.
     """
     from polyhop.api import open_index
+    from polyhop.flows.evaluation.metrics import latency_milliseconds
     from polyhop.schemas.query import Question
     from polyhop.schemas.requests import parse_variant
-    from polyhop.tasks.evaluation.metrics import latency_milliseconds
     from polyhop.warehouse.files.questions import read_questions
 
     variant = parse_variant(task["strategy"], {})

@@ -11,7 +11,7 @@ from math import ceil, floor, isfinite, log10
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from polyhop.tasks.evaluation.page import (
+from polyhop.flows.evaluation.page import (
     COLOURS,
     DPI,
     GREY,

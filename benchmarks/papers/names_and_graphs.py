@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.api import Index, open_index
+from polyhop.flows.evaluation.metrics import MRR_DEPTH, judged_ranking, recall_at, reciprocal_rank
 from polyhop.output import rounded
 from polyhop.schemas.errors import MissingArtefactError, PolyhopError, SourceError
 from polyhop.schemas.graph import BipartiteGraph
@@ -25,10 +26,9 @@ from polyhop.schemas.records import BadRecord, QuestionRecord
 from polyhop.schemas.requests import parse_variant
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import names_in
-from polyhop.tasks.evaluation.metrics import MRR_DEPTH, judged_ranking, recall_at, reciprocal_rank
-from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS
 from polyhop.tasks.propositions.stage import PROPOSITIONS
 from polyhop.warehouse.files.questions import read_questions
+from polyhop.warehouse.propositions import STORED_PROPOSITIONS
 from polyhop.worker.answer import Answerer
 from polyhop.worker.ranking.pagerank import hubs
 from polyhop.worker.strategies.registry import STRATEGIES, parse_parameters, spec_of

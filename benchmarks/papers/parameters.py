@@ -34,7 +34,7 @@ from drawing import (
     stored_ranges,
 )
 
-from polyhop.tasks.evaluation.page import GREY, INK, Document, metric
+from polyhop.flows.evaluation.page import GREY, INK, Document, metric
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

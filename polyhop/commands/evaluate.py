@@ -91,8 +91,8 @@ def evaluate(
             "(stored evaluations: --list, --compare A B)."
         )
     from polyhop.flows.evaluate import evaluate_index, left_out_sentences
+    from polyhop.flows.evaluation.report import failure_sentence
     from polyhop.schemas.requests import EvaluationRequest
-    from polyhop.tasks.evaluation.report import failure_sentence
 
     request = EvaluationRequest(
         questions=questions,
@@ -203,7 +203,7 @@ def _print_reading(report: Mapping[str, Any]) -> None:
     if report["reader"] == "none":
         print_line("No answers were read (--reader none), so there is no em and no f1")
     elif "long_answers" in report:
-        from polyhop.tasks.evaluation.page import long_answers_sentence
+        from polyhop.flows.evaluation.page import long_answers_sentence
 
         print_line(long_answers_sentence(report["long_answers"]))
     for name, taken in report.get("reading", {}).items():
@@ -374,7 +374,7 @@ def score(
 ) -> None:
     """Score predictions by exact match and token F1 (SQuAD's normalisation, the best of several gold answers)."""
     del root  # every command takes it; this one reads and writes no index
-    from polyhop.tasks.evaluation.metrics import mean_scores, score_rows
+    from polyhop.flows.evaluation.metrics import mean_scores, score_rows
     from polyhop.warehouse.files.questions import read_predictions
 
     rows, bad = read_predictions(predictions)
@@ -440,8 +440,8 @@ def tune(
     Answers are read only if the metric is em or f1, or with --reader.
     """
     from polyhop.flows.evaluate import tune_index
+    from polyhop.flows.evaluation.report import ANSWER_METRICS
     from polyhop.schemas.requests import TuningRequest
-    from polyhop.tasks.evaluation.report import ANSWER_METRICS
 
     settings = options.with_reader(
         options.settings_of(root, set_), reader if reader or metric in ANSWER_METRICS else "none"
@@ -493,7 +493,7 @@ def tune_prompts(
 
 def print_tuning(report: Mapping[str, Any]) -> None:
     """The best settings on the sample, the default and the chosen one on both parts, and what follows from that."""
-    from polyhop.tasks.evaluation.tuning import tuning_findings
+    from polyhop.flows.evaluation.tuning import tuning_findings
 
     name, tuned, rest = report["metric"], report["tuning"], report["rest"]
     print_line(

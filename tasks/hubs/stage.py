@@ -24,13 +24,7 @@ from pydantic import BaseModel
 from polyhop.schemas.chat import ChatRequest, ChatTask, Role
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.graph import NamedTriple
-from polyhop.schemas.hubs import END_KINDS, LEVELS, HubGraph, HubRows, Numbers
-from polyhop.schemas.propositions import StoredTexts
-from polyhop.schemas.records import SourceKind
-from polyhop.schemas.settings import DOCUMENT, HubMode, HubSettings
-from polyhop.schemas.tables import Table, count, real, text_column
-from polyhop.schemas.text import ID_LENGTH, content_hash
-from polyhop.tasks.hubs.paths import (
+from polyhop.schemas.hub_paths import (
     DEFINITIONS,
     Covered,
     HubSearch,
@@ -51,6 +45,12 @@ from polyhop.tasks.hubs.paths import (
     splits,
     view_of,
 )
+from polyhop.schemas.hubs import END_KINDS, LEVELS, HubGraph, HubRows, Numbers
+from polyhop.schemas.propositions import StoredTexts
+from polyhop.schemas.records import SourceKind
+from polyhop.schemas.settings import DOCUMENT, HubMode, HubSettings
+from polyhop.schemas.tables import Table, count, real, text_column
+from polyhop.schemas.text import ID_LENGTH, content_hash
 from polyhop.tasks.stage import BatchResult, Counts, Stage
 from polyhop.warehouse.artefacts import open_array, save_arrays, text_arrays
 from polyhop.warehouse.build import (

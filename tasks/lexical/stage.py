@@ -9,9 +9,9 @@ import duckdb
 import numpy as np
 
 from polyhop.schemas.languages import analyser_of
+from polyhop.schemas.postings import build_postings, merged_postings
 from polyhop.schemas.tables import PASSAGES
 from polyhop.schemas.text import passage_text
-from polyhop.tasks.lexical.postings import build_postings, merged_postings
 from polyhop.tasks.stage import Counts, Stage, language_setting
 from polyhop.warehouse.artefacts import LEXICAL_FILES, ArrayFolder, open_lexical, save_lexical
 from polyhop.warehouse.build import Build

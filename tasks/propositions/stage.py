@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from polyhop.schemas.errors import InvariantError
 from polyhop.schemas.propositions import NOUNS, GraphName
 from polyhop.schemas.tables import Table, real, text_column
-from polyhop.tasks.propositions.artefact import proposition_graph
 from polyhop.tasks.stage import Counts, Stage
 from polyhop.warehouse.artefacts import open_array, save_arrays, text_arrays
 from polyhop.warehouse.build import Build
+from polyhop.warehouse.propositions import proposition_graph
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import quoted
 

@@ -23,8 +23,8 @@ DIALECT = {"pages": 40, "messages": 87, "code": 1171}
 """Lines with words that docs/house-style.md forbids: pages for users, messages, code with its docstrings."""
 QUESTION_DOCSTRINGS = 578  # docstrings that begin with What, Who, Whether, Of, That…
 REPEATED_CLASSES = 24
-IGNORED_IMPORTS = 15
-FILES = {"index": 92, "ask": 59}
+IGNORED_IMPORTS = 0
+FILES = {"index": 68, "ask": 57}
 """Files of ours that a command runs through."""
 
 

@@ -10,10 +10,9 @@ from real_index import RealIndex
 
 from polyhop.schemas.errors import MissingArtefactError
 from polyhop.schemas.graph import BipartiteGraph
+from polyhop.schemas.hub_paths import STORED_HUBS
 from polyhop.schemas.ports import Artefact, IndexReader
 from polyhop.schemas.text import entity_id
-from polyhop.tasks.hubs.paths import STORED_HUBS
-from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES
 from polyhop.warehouse import index_reader
 from polyhop.warehouse.artefacts import (
     ALIASES,
@@ -31,6 +30,7 @@ from polyhop.warehouse.artefacts import (
 )
 from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.warehouse.open import open_published
+from polyhop.warehouse.propositions import STORED_PROPOSITIONS, STORED_TRIPLES
 
 pytestmark = pytest.mark.slow
 

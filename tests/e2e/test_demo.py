@@ -11,9 +11,9 @@ from small_indexes import indexed
 from polyhop.api import Answer, open_index
 from polyhop.commands.ask import print_answer
 from polyhop.flows.evaluate import run_evaluation
+from polyhop.flows.evaluation.metrics import exact_match
 from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import Settings
-from polyhop.tasks.evaluation.metrics import exact_match
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "reader"
 

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyhop.schemas.graph import RDF_TYPE, RDFS_LABEL
+from polyhop.schemas.hub_paths import Adjacency, PathsOfHub, find_paths_in_hub
 from polyhop.schemas.hubs import HUB, LEAF, LIMIT, REVISIT, HubGraph
 from polyhop.schemas.records import NamePair
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.graph_source.stage import INGEST_GRAPH
-from polyhop.tasks.hubs.paths import Adjacency, PathsOfHub, find_paths_in_hub
 from polyhop.tasks.publish.publish import check_invariants
 from polyhop.tasks.resolution.candidates import Judge, Name, words_of_names
 from polyhop.tasks.resolution.kept import KeptNames, changed_names, name_table

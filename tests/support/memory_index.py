@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from polyhop.schemas import hub_paths as of_hubs
 from polyhop.schemas.evidence import Evidence, QuestionNames
 from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention, NamedTriple, RelationGraph
 from polyhop.schemas.hubs import HubGraph, HubPaths, HubRows
@@ -22,9 +23,8 @@ from polyhop.schemas.settings import PASSAGES as PASSAGE_SPACE
 from polyhop.schemas.settings import Space
 from polyhop.schemas.text import entity_id, norm_ws
 from polyhop.tasks.graph.stage import chunk_keys
-from polyhop.tasks.hubs import paths as of_hubs
-from polyhop.tasks.propositions import artefact as of_propositions
 from polyhop.warehouse import artefacts as handles
+from polyhop.warehouse import propositions as of_propositions
 from polyhop.worker.ranking.facets.units import Units, units_of
 from polyhop.worker.strategies.registry import make
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.graph import NamedTriple, gathered
+from polyhop.schemas.hub_paths import RootWalk, StoredHubs, candidate_layer, joined, layer_at
 from polyhop.schemas.hubs import LEVELS, HubGraph, HubPaths, HubRows, Numbers
 from polyhop.schemas.propositions import Rows, StoredTexts
 from polyhop.schemas.text import entity_id, node_id, norm_ws
-from polyhop.tasks.hubs.paths import RootWalk, StoredHubs, candidate_layer, joined, layer_at
 from polyhop.worker.ranking.fusion import DECIMALS, best, contenders
 from polyhop.worker.ranking.similarity import cosines
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, ValidationInfo, field_validator
 from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, Prompt, Usage
 from polyhop.schemas.errors import ModelUnavailableError
 from polyhop.schemas.evidence import Note
+from polyhop.schemas.hub_paths import STORED_HUBS, path_text
 from polyhop.schemas.ports import IndexReader, Reader
 from polyhop.schemas.query import (
     Citation,
@@ -25,7 +26,6 @@ from polyhop.schemas.query import (
     summed_use,
 )
 from polyhop.schemas.records import values_of
-from polyhop.tasks.hubs.paths import STORED_HUBS, path_text
 from polyhop.warehouse.artefacts import METADATA_OF_NODES
 from polyhop.worker.ranking.hubs import UsedPath, rank_triples, words_of
 from polyhop.worker.reading.models import (

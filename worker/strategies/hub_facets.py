@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from polyhop.schemas.evidence import NO_HUBS, Evidence, Fallback, Node, Note, QuestionNames
+from polyhop.schemas.hub_paths import STORED_HUBS, StoredHubs, humanised
 from polyhop.schemas.ports import IndexReader, Reader, Services
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.schemas.settings import ENTITIES
-from polyhop.tasks.hubs.paths import STORED_HUBS, StoredHubs, humanised
 from polyhop.warehouse.artefacts import vectors_of
 from polyhop.worker.ranking.facets.answers import FacetAnswer, answer_of
 from polyhop.worker.ranking.facets.conditions import HUB, Facet, ReadQuestion

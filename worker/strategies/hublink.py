@@ -15,10 +15,10 @@ from pydantic import Field
 
 from polyhop.schemas.chat import Prompt
 from polyhop.schemas.evidence import NO_HUBS, Edge, Evidence, Fallback, Node, Note, Path, Seed
+from polyhop.schemas.hub_paths import STORED_HUBS, StoredHubs, path_text
 from polyhop.schemas.ports import IndexReader, Reader, Services
 from polyhop.schemas.query import Question, RankedPassage, Retrieval
 from polyhop.schemas.settings import ENTITIES
-from polyhop.tasks.hubs.paths import STORED_HUBS, StoredHubs, path_text
 from polyhop.warehouse.artefacts import ALIASES, ENTITY_IDS, GRAPH, LANGUAGE, NAMES, vectors_of
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.questions.parts import COMPONENTS_TOKENS, ModelComponents, RuleComponents, components_task

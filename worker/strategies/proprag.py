@@ -17,8 +17,8 @@ from polyhop.schemas.evidence import BY_VECTOR, Edge, Evidence, Fallback, Node, 
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import ENTITIES
-from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES, StoredPropositions
 from polyhop.warehouse.artefacts import vectors_of
+from polyhop.warehouse.propositions import STORED_PROPOSITIONS, STORED_TRIPLES, StoredPropositions
 from polyhop.worker.ranking.proposition_paths import (
     FoundPaths,
     PropositionIndex,

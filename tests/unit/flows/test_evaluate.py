@@ -15,12 +15,12 @@ from polyhop.cli import app
 from polyhop.commands.evaluate import print_costs
 from polyhop.flows import evaluate
 from polyhop.flows.evaluate import cost_rows, gold_of, left_out_sentences, run_evaluation, strategy_rows, tune_index
+from polyhop.flows.evaluation.page import report_page, report_plots, summary_markdown
 from polyhop.schemas.errors import ConfigurationError, StoreConflictError, UnknownStrategyError
 from polyhop.schemas.manifest import RunRecord, StageTiming, StageUse
 from polyhop.schemas.records import QuestionRecord
 from polyhop.schemas.requests import EvaluationRequest, TuningRequest, parse_range, parse_variant
 from polyhop.schemas.settings import Settings
-from polyhop.tasks.evaluation.page import report_page, report_plots, summary_markdown
 from polyhop.warehouse.artefacts import TRIPLES_OF_SUBJECTS
 from polyhop.warehouse.files.evaluations import StoredRun
 from polyhop.warehouse.files.versions import begin_run

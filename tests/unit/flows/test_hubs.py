@@ -14,10 +14,10 @@ from real_index import RealIndex, write_lines
 from polyhop.flows.maintain import run_verify
 from polyhop.flows.reports import IndexReport
 from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.hub_paths import STORED_HUBS, StoredHubs
 from polyhop.schemas.ports import Strategy
 from polyhop.schemas.settings import parse_settings
 from polyhop.schemas.text import node_id
-from polyhop.tasks.hubs.paths import STORED_HUBS, StoredHubs
 from polyhop.warehouse.artefacts import vectors_of
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.index_reader import PublishedIndex

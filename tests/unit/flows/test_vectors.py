@@ -21,12 +21,12 @@ from polyhop.flows.reports import IndexReport
 from polyhop.schemas.errors import ConfigurationError, InvariantError, MissingArtefactError
 from polyhop.schemas.ports import Strategy
 from polyhop.schemas.settings import parse_settings
-from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS
 from polyhop.warehouse.artefacts import ENTITY_IDS, partitioned, vectors_of
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.open import open_published
 from polyhop.warehouse.open_models import close_encoders
+from polyhop.warehouse.propositions import STORED_PROPOSITIONS
 from polyhop.warehouse.vectors import kinds
 from polyhop.warehouse.vectors.kinds import VectorKind, declare, kinds_in
 from polyhop.warehouse.vectors.lance import LanceTable

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from polyhop.schemas.graph import BipartiteGraph, RelationGraph
+from polyhop.schemas.postings import build_postings, merged_postings
 from polyhop.schemas.propositions import StoredTexts
 from polyhop.tasks.graph.stage import MOST_STARTS, MOST_WORDS, _text_arrays, chunk_edges, chunk_keys, relation_arrays
-from polyhop.tasks.lexical.postings import build_postings, merged_postings
 from polyhop.tasks.propositions import stage as synonyms
 from polyhop.tasks.propositions.stage import SynonymRule, find_synonyms
 from polyhop.warehouse.artefacts import text_arrays

@@ -10,12 +10,12 @@ from memory_index import hubs_of, written
 
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.graph import NamedTriple, new_numbers
+from polyhop.schemas.hub_paths import SearchLimits
 from polyhop.schemas.hubs import END_KINDS, LEVELS, HubGraph
 from polyhop.schemas.records import SourceKind
 from polyhop.schemas.settings import DOCUMENT, HubMode, HubSettings
 from polyhop.schemas.tables import ENTITIES
 from polyhop.tasks.hubs import paths, stage
-from polyhop.tasks.hubs.paths import SearchLimits
 from polyhop.tasks.hubs.stage import HUBS_TABLE as HUBS
 from polyhop.warehouse.statements import statements
 from polyhop.warehouse.tables.connection import create_statement
@@ -110,7 +110,7 @@ def paths_from(named: paths.NamedGraph, found: paths.HubSearch, hub: str) -> lis
     arrays = paths.path_arrays(found)
     number = arrays["hubs"].tolist().index(named.own_ids.index(hub))
     first, end = arrays["path-starts"][number : number + 2].tolist()
-    named_paths = list(named.paths(arrays["triple-starts"], arrays["path-triples"]))  # type: ignore[arg-type]
+    named_paths = list(named.paths(arrays["triple-starts"], arrays["path-triples"]))
     kinds = [END_KINDS[kind] for kind in arrays["end-kinds"].tolist()]
     return [f"{path_words(named_paths[path])} {kinds[path]}" for path in range(first, end)]
 

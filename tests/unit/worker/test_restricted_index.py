@@ -12,8 +12,8 @@ from memory_index import PASSAGES, MemoryIndex, memory_services
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.ports import Artefact, IndexReader, RestrictedIndex
 from polyhop.schemas.query import Question, QuestionName, Retrieval
-from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS
 from polyhop.warehouse import artefacts
+from polyhop.warehouse.propositions import STORED_PROPOSITIONS
 from polyhop.worker.strategies.registry import STRATEGIES, make
 
 OVER_HUBS = {"hub-facets", "hublink", "hublink-topic"}

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.languages import stem
+from polyhop.schemas.postings import build_postings
 from polyhop.schemas.text import fold
-from polyhop.tasks.lexical.postings import build_postings
 
 _WORD = re.compile(r"[^\W_]+")
 

@@ -14,8 +14,8 @@ from scipy.sparse import csr_array
 
 from polyhop.schemas.graph import distinct
 from polyhop.schemas.hubs import HubPaths
+from polyhop.schemas.postings import build_postings
 from polyhop.schemas.propositions import Rows
-from polyhop.tasks.lexical.postings import build_postings
 from polyhop.worker.ranking.bm25 import TermImpacts, count_terms, score
 from polyhop.worker.ranking.facets.conditions import (
     BEST_SHARE,

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.graph import distinct
+from polyhop.schemas.hub_paths import humanised, signature_texts
 from polyhop.schemas.hubs import HubGraph, HubPaths, Numbers
 from polyhop.schemas.propositions import Rows
 from polyhop.schemas.values import SECONDS, month_number
-from polyhop.tasks.hubs.paths import humanised, signature_texts
 from polyhop.worker.ranking.facets.labels import LabelIndex, Meanings, Word, content_stems, words_of
 
 

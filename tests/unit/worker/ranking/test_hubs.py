@@ -11,9 +11,9 @@ from memory_index import hubs_of, written
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError
+from polyhop.schemas.hub_paths import StoredHubs
 from polyhop.schemas.hubs import LEVELS, HubPaths, HubRows
 from polyhop.schemas.text import entity_id, node_id
-from polyhop.tasks.hubs.paths import StoredHubs
 from polyhop.worker.ranking.hubs import (
     ChoiceRule,
     HubChoice,

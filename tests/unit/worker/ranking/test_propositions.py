@@ -19,8 +19,8 @@ from scipy import sparse
 
 from polyhop.schemas.errors import AlgorithmError, NoSeedError
 from polyhop.schemas.propositions import PropositionGraph, Rows
-from polyhop.tasks.propositions.artefact import proposition_graph
 from polyhop.warehouse.artefacts import open_array, save_arrays
+from polyhop.warehouse.propositions import proposition_graph
 from polyhop.worker.ranking import proposition_paths as beams
 from polyhop.worker.ranking import proposition_walks
 from polyhop.worker.ranking import proposition_walks as walks

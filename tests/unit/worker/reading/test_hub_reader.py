@@ -16,8 +16,8 @@ import polyhop.worker.reading.hubs
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, Usage
 from polyhop.schemas.errors import ModelRejectedError
 from polyhop.schemas.evidence import Evidence
+from polyhop.schemas.hub_paths import STORED_HUBS, path_text
 from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval, reading_row
-from polyhop.tasks.hubs.paths import STORED_HUBS, path_text
 from polyhop.warehouse.artefacts import LANGUAGE, METADATA_OF_NODES
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.ranking.hubs import words_of

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from memory_index import ReadingIndex
 
+from polyhop.flows.evaluation.metrics import exact_match
 from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval
-from polyhop.tasks.evaluation.metrics import exact_match
 from polyhop.worker.reading.pages import MOST_CHARACTERS, CorpusPages, own_page
 from polyhop.worker.reading.reader import RuleReader
 from polyhop.worker.reading.word_lists import geography, nationalities, places_in, senses, words

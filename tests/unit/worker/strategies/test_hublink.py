@@ -10,10 +10,10 @@ from memory_index import MemoryIndex, hubs_of, ids_of, memory_services, music_hu
 
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.evidence import Evidence, as_row, evidence_of
+from polyhop.schemas.hub_paths import STORED_HUBS, StoredHubs
 from polyhop.schemas.hubs import LEVELS, HubRows
 from polyhop.schemas.query import Question, QuestionName, ReadingItem, Retrieval
 from polyhop.schemas.text import entity_id
-from polyhop.tasks.hubs.paths import STORED_HUBS, StoredHubs
 from polyhop.terminal import evidence_lines
 from polyhop.warehouse.artefacts import ENTITY_IDS, GRAPH, vectors_of
 from polyhop.worker.reading.models import ModelReader

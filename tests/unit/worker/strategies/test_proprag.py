@@ -13,8 +13,8 @@ from memory_index import propositions_from, texts_of
 from polyhop.pages.drawing import Edge as Drawn
 from polyhop.pages.drawing import evidence_graph
 from polyhop.schemas.evidence import Evidence, as_row, evidence_of
-from polyhop.tasks.propositions.artefact import StoredPropositions
 from polyhop.terminal import evidence_lines
+from polyhop.warehouse.propositions import StoredPropositions
 from polyhop.worker.ranking.proposition_paths import (
     Connection,
     FoundPaths,

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ir_measures import RR, P, R, Success, nDCG
 
+from polyhop.flows.evaluation import bootstrap, metrics
+from polyhop.flows.evaluation.bootstrap import LEAST_MEMBERS
+from polyhop.flows.evaluation.report import COVERAGE_POINTS, calibration, coverage_curve
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.graph import NamedTriple
 from polyhop.schemas.records import Prediction, QuestionRecord
 from polyhop.schemas.text import norm_answer
-from polyhop.tasks.evaluation import bootstrap, metrics
-from polyhop.tasks.evaluation.bootstrap import LEAST_MEMBERS
-from polyhop.tasks.evaluation.report import COVERAGE_POINTS, calibration, coverage_curve
 from polyhop.warehouse.files.questions import read_questions
 
 GOLDEN = [

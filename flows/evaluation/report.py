@@ -12,12 +12,7 @@ from operator import itemgetter
 from statistics import median
 from typing import Any
 
-from polyhop.schemas.chat import sum_of_costs
-from polyhop.schemas.errors import AlgorithmError, ConfigurationError
-from polyhop.schemas.records import GoldenTriple, TripleIds
-from polyhop.schemas.settings import flatten
-from polyhop.schemas.text import content_hash
-from polyhop.tasks.evaluation.bootstrap import (
+from polyhop.flows.evaluation.bootstrap import (
     KIND,
     SEED,
     Values,
@@ -29,7 +24,7 @@ from polyhop.tasks.evaluation.bootstrap import (
     mean,
     pairs_of,
 )
-from polyhop.tasks.evaluation.metrics import (
+from polyhop.flows.evaluation.metrics import (
     CONTAINMENT,
     RECALL_DEPTHS,
     TRIPLE_METRICS,
@@ -46,6 +41,11 @@ from polyhop.tasks.evaluation.metrics import (
     token_f1,
     triple_values,
 )
+from polyhop.schemas.chat import sum_of_costs
+from polyhop.schemas.errors import AlgorithmError, ConfigurationError
+from polyhop.schemas.records import GoldenTriple, TripleIds
+from polyhop.schemas.settings import flatten
+from polyhop.schemas.text import content_hash, plural
 
 GROUPS = 5  # chosen: of the 100 answers of a small evaluation, 20 each
 COVERAGE_POINTS = 50  # chosen: two percent of the answers apart, closer than a plot shows
@@ -213,7 +213,7 @@ def question_values(
 ) -> list[QuestionValues]:
     """Every metric of every question, in order; a failed question has 0 wherever it counts."""
     if len(gold) != len(outcomes):
-        raise AlgorithmError(f"{len(gold)} questions, but {len(outcomes)} outcomes.")
+        raise AlgorithmError(f"{plural(len(gold), 'question')}, but {len(outcomes)} outcomes.")
     read = any(o.guess is not None for o in outcomes) or all(o.error and o.is_read for o in outcomes)
     has_triples = any(question.triples for question in gold)
     is_long = long_answer_words(question.answers for question in gold) is not None

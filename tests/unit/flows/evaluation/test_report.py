@@ -6,13 +6,10 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup
 
-from polyhop.schemas.errors import AlgorithmError, ConfigurationError
-from polyhop.schemas.records import QuestionRecord
-from polyhop.schemas.requests import parse_range
-from polyhop.tasks.evaluation import tuning
-from polyhop.tasks.evaluation.bootstrap import against, intervals
-from polyhop.tasks.evaluation.metrics import TRIPLE_METRICS
-from polyhop.tasks.evaluation.report import (
+from polyhop.flows.evaluation import tuning
+from polyhop.flows.evaluation.bootstrap import against, intervals
+from polyhop.flows.evaluation.metrics import TRIPLE_METRICS
+from polyhop.flows.evaluation.report import (
     CHANGED_QUESTIONS,
     METRICS,
     Gate,
@@ -28,6 +25,9 @@ from polyhop.tasks.evaluation.report import (
     parse_gate,
     question_values,
 )
+from polyhop.schemas.errors import AlgorithmError, ConfigurationError
+from polyhop.schemas.records import QuestionRecord
+from polyhop.schemas.requests import parse_range
 
 GOLD = [
     GoldQuestion("q1", ("Paris",), frozenset({"b", "e"})),

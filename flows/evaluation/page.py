@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
+from polyhop.flows.evaluation.metrics import CONTAINMENT, PREFIX, RECALL_DEPTHS
 from polyhop.schemas.errors import install_words
-from polyhop.schemas.text import escaped, printable, table_lines
-from polyhop.tasks.evaluation.metrics import CONTAINMENT, PREFIX, RECALL_DEPTHS
+from polyhop.schemas.text import escaped, plural, printable, table_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -146,7 +146,7 @@ def render(title: str, facts: Mapping[str, str], sections: Sequence[Section], pl
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("polyhop.tasks.evaluation", ""),
+        loader=jinja2.PackageLoader("polyhop.flows.evaluation", ""),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -223,7 +223,7 @@ def _golden(found: Document | None) -> str:
     """How many golden triples there are, and what was not judged by them."""
     if found is None:
         return ""
-    said = [f"{found['triples']} in {found['questions']} questions"]
+    said = [f"{found['triples']} in {plural(found['questions'], 'question')}"]
     said += [f"{found['unknown']} not in the graph, which count as missed"] if found["unknown"] else []
     said += [f"no triples are ranked by {', '.join(found['not_ranked_by'])}"] if found["not_ranked_by"] else []
     return "; ".join(said)

@@ -22,11 +22,11 @@ from bs4 import BeautifulSoup, Tag
 from drawing import drawing, stored_ranges
 from small_indexes import indexed, write_rows
 
+from polyhop.flows.evaluation import page as pages
+from polyhop.flows.evaluation import report as reports
+from polyhop.flows.evaluation.report import GoldQuestion, Outcome
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import escaped
-from polyhop.tasks.evaluation import page as pages
-from polyhop.tasks.evaluation import report as reports
-from polyhop.tasks.evaluation.report import GoldQuestion, Outcome
 
 Documents = tuple[dict[str, Any], dict[str, Any]]
 MARKUP = "</td></style><script>document.title='x'</script><img src=//x onerror=alert(1)>{{ 7*7 }}&lt;b&gt;\"'"

@@ -9,12 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.records import QuestionRecord
-from polyhop.schemas.requests import Range, parse_variant
-from polyhop.tasks.evaluation.bootstrap import bootstrap_p
-from polyhop.tasks.evaluation.metrics import CONTAINMENT
-from polyhop.tasks.evaluation.page import (
+from polyhop.flows.evaluation.bootstrap import bootstrap_p
+from polyhop.flows.evaluation.metrics import CONTAINMENT
+from polyhop.flows.evaluation.page import (
     COMPARED_METRICS,
     NOTHING,
     Cell,
@@ -29,7 +26,11 @@ from polyhop.tasks.evaluation.page import (
     ranges_section,
     render,
 )
-from polyhop.tasks.evaluation.report import ANSWER_METRICS, RETRIEVAL_METRICS, long_answer_words
+from polyhop.flows.evaluation.report import ANSWER_METRICS, RETRIEVAL_METRICS, long_answer_words
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.records import QuestionRecord
+from polyhop.schemas.requests import Range, parse_variant
+from polyhop.schemas.text import plural
 
 MOST_TUNED = 500  # questions that settings are tried on unless a user says otherwise: as many as SPRIG took
 LEAST_JUDGED = 10
@@ -233,6 +234,6 @@ def tuning_findings(report: Document) -> list[str]:
     command = ["polyhop", "ask", "QUESTION", "--index", report["index"], "--strategy", use["strategy"], *parameters]
     return [
         f"Highest {name} on the sample: {chosen} with {best}; the default has {usual}.",
-        f"On the {rest['n']} questions kept back, chosen minus default: {words}: {verdict}",
+        f"On the {plural(rest['n'], 'question')} kept back, chosen minus default: {words}: {verdict}",
         f"Nothing was changed; to use it{'' if is_better else ' all the same'}: {shlex.join(command)}",
     ]
