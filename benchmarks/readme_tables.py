@@ -1,4 +1,4 @@
-"""Writes the parts of README.md, docs/ and benchmarks/README.md that come from running things.
+"""Writes the parts of README.md, docs/ and benchmarks/results that come from running things.
 
 These are demo output, settings, the tables of strategies (from the results of benchmarks/evaluation.py), and what
 larger corpora would cost (from what benchmarks/README.md states of a million passages).
@@ -19,7 +19,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 README = PROJECT / "README.md"
 SETTINGS = PROJECT / "docs" / "reference" / "settings.md"
 STRATEGIES = PROJECT / "docs" / "reference" / "strategies.md"
-MEASURED = PROJECT / "benchmarks" / "README.md"
+MEASURED = PROJECT / "benchmarks" / "results" / "musique100.md"
 SCALE = PROJECT / "docs" / "scale.md"
 RESULTS = PROJECT / "benchmarks" / "results" / "musique100.json"
 SHOWN = ("recall@2", "recall@5", "recall@10", "mrr")

@@ -68,7 +68,7 @@ class PlannedEmbedding:
 
 
 # least and most output in units of the expected, without a history of calls; chosen: no real provider was ever asked
-# (docs/left.md).
+# (docs/known-limits.md).
 UNKNOWN_LENGTHS = (0.5, 1.8)
 KNOWN_LENGTHS = (0.8, 1.25)  # the same with a history; chosen
 _SECONDS_PER_CALL = 4.0  # without a history; chosen, and only the stated time depends on it

@@ -21,7 +21,7 @@ NOT_OURS = {
     "schemas/names.py": "a list of English words",
     "docs/glossary.md": "it forbids them",
     "docs/house-style.md": "it says what was wrong",
-    "docs/left.md": "notes among developers",
+    "docs/notes.md": "notes among developers",
     "docs/algorithms.md": "quotes the papers and their code",
     "docs/reader.md": "has lists of English words",
 }

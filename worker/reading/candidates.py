@@ -375,7 +375,7 @@ EVIDENCE_WEIGHT = 1.5
 MOST_CERTAIN = 0.6
 """Confidence of an extracted answer at most: of those above it half were wrong on a corpus of 90 pages (the demo)."""
 _BIAS, _SHARE, _SCORE, _AGREES, _STEPS = -3.02, 1.01, 0.16, 2.16, 0.64
-"""Calibration, by benchmarks/reader_calibration.py on questions that the rules were not tuned on."""
+"""Calibration (decision 0009) on questions that the rules were not tuned on."""
 KNOWN, LIKELY, OPEN, UNLIKELY, WRONG = 1.0, 0.8, 0.5, 0.3, 0.03
 """Factors by what is known of a candidate's type; chosen on the tuning half of tests/golden/reader."""
 WIDER = 0.6

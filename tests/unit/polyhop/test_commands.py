@@ -37,7 +37,7 @@ from polyhop.warehouse.vectors.kinds import kind_of
 from polyhop.worker.strategies.registry import spec_of
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "architecture.md").read_text(encoding="utf-8")
-TABLE = TEXT[TEXT.index("| command | what it does | JSON |") : TEXT.index("### Experiments by")]
+TABLE = TEXT[TEXT.index("| command | what it does |") : TEXT.index("### JSON documents")]
 ROWS = [re.split(r"(?<!\\)\|", line)[1:-1] for line in TABLE.splitlines()[2:] if line.startswith("|")]
 
 

@@ -36,7 +36,7 @@ LEAST_MET = 0.7  # How well a hub must meet each condition: parts of values and 
 LEAST_ASKED = 0.65  # How much a field must be asked for: similarity alone, at most .5, is too little.
 
 PRECISION = 0.9
-"""Share of answers that are right on the questions that rules were tuned on (benchmarks/hub_answers.py)."""
+"""Share of answers that are right on the questions that rules were tuned on (decision 0009)."""
 
 MOST_UNUSED = 1
 """Words (apply, led) that no condition uses, where no hub is named: more may be conditions that were not understood.

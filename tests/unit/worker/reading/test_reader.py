@@ -59,7 +59,7 @@ def test_an_extracted_answer_names_its_sentence(ask: Ask, question: str, answer:
     ],
 )
 def test_plain_questions_that_no_measured_set_asks(ask: Ask, question: str, title: str, text: str, guess: str) -> None:
-    """Each needs a rule that `benchmarks/reader_ablation.py` could not tell from none."""
+    """Each needs a rule whose removal changed no measured question (decision 0009)."""
     assert ask(question, (title, text)).guess == guess
 
 

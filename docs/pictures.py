@@ -1,6 +1,6 @@
 """Makes the pictures of README.md: pages of `polyhop ask --html` and `polyhop ui`, and a run on a Prefect dashboard.
 
-Run: uv run python benchmarks/pictures.py   (about a minute; chromium is installed as
+Run: uv run python docs/pictures.py   (about a minute; chromium is installed as
 tests/support/browser_process.py does it)
 
 Both are of the demo's corpus: the run indexes it twice, the second time with a record less, so that the dashboard shows
@@ -8,10 +8,12 @@ what changed.
 """
 
 import json
+import os
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +21,6 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from PIL import Image
-from prefect_overhead import clean, prefect_server
 
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.append(str(PROJECT / "tests" / "support"))
@@ -61,7 +62,7 @@ def main() -> None:
             with window(folder) as url:
                 browser.look(f"{url}/ask?{ASKED}", width=WIDTH, screenshot=folder / "window.png")
             save(folder / "window.png", IMAGES / "window.png", WINDOW_HEIGHT)
-            with prefect_server(folder) as (url, _):
+            with prefect_server(folder) as url:
                 run = run_twice(folder, url)
                 address = f"{url.removesuffix('/api')}/runs/flow-run/{run}"
                 seen = browser.look(
@@ -125,6 +126,47 @@ def save(picture: Path, path: Path, height: int) -> None:
     with Image.open(picture) as whole:
         part = whole.convert("RGB").crop((0, 0, whole.width, min(height, whole.height)))
     part.quantize(COLOURS).save(path, optimize=True)
+
+
+@contextmanager
+def prefect_server(folder: Path) -> Iterator[str]:
+    """A server on a free port with a throwaway database: the address of its API."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/api"
+    variables = {
+        "PREFECT_HOME": str(folder / "prefect"),
+        "PREFECT_API_URL": url,  # which the dashboard asks
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    }
+    command = [str(Path(sys.executable).parent / "prefect"), "server", "start", "--host", "127.0.0.1"]
+    with (folder / "server.log").open("w") as log:
+        server = subprocess.Popen([*command, "--port", str(port)], env=clean(variables), stdout=log, stderr=log)
+    try:
+        while not is_healthy(url):
+            if server.poll() is not None:
+                raise SystemExit((folder / "server.log").read_text())
+            time.sleep(0.5)
+        yield url
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def is_healthy(url: str) -> bool:
+    """Whether the server answers."""
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=2):
+            return True
+    except OSError:
+        return False
+
+
+def clean(more: Mapping[str, str]) -> dict[str, str]:
+    """This process's environment without settings of Polyhop and Prefect, and these."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("POLYHOP_", "PREFECT_"))}
+    return kept | dict(more)
 
 
 if __name__ == "__main__":
