@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyhop.schemas.errors import StoreError, UnknownIdError
-from polyhop.schemas.query import model_that_read
-from polyhop.schemas.queue import JobRow, QuestionState, ResultRow, WorkerRow
+from polyhop.schemas.queue import JobRow, QuestionState, ResultRow, WorkerRow, model_that_read
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import duration
 from polyhop.warehouse.open import open_questions

@@ -256,12 +256,6 @@ def reading_row(reading: Reading, naming: ModelUse | None = None) -> dict[str, A
     }
 
 
-def model_that_read(reading: Mapping[str, Any]) -> str | None:
-    """The model that wrote the answer of a `reading_row`; None if rules answered, also after a model failed."""
-    model: str | None = reading.get("model")
-    return model if reading.get("kind") == "generated" else None
-
-
 def _use_row(use: ModelUse) -> dict[str, Any]:
     """One of several questions to models."""
     return {

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from polyhop.schemas.errors import MAX_QUESTION_CHARACTERS, ContractError, SubmissionError
 from polyhop.schemas.text import content_hash
@@ -301,3 +302,9 @@ def check_deadline(seconds: float | None) -> None:
 
 def _is_positive(seconds: float | None) -> bool:
     return seconds is None or (math.isfinite(seconds) and seconds > 0)
+
+
+def model_that_read(reading: Mapping[str, Any]) -> str | None:
+    """The model that wrote the answer of a `reading_row`; None if rules answered, also after a model failed."""
+    model: str | None = reading.get("model")
+    return model if reading.get("kind") == "generated" else None

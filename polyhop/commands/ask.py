@@ -10,7 +10,8 @@ from polyhop.output import print_block, print_error, print_json, print_line
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import evidence_of
-from polyhop.schemas.query import UNREAD, model_that_read
+from polyhop.schemas.query import UNREAD
+from polyhop.schemas.queue import model_that_read
 from polyhop.schemas.text import names_in, plural
 from polyhop.terminal import passage_line, text_line
 

@@ -243,7 +243,7 @@ def replay(
     """Ask a stored question again on the version it was answered from, side by side with the stored answer."""
     from polyhop.api import open_index
     from polyhop.jobs import require_result
-    from polyhop.schemas.query import model_that_read
+    from polyhop.schemas.queue import model_that_read
     from polyhop.schemas.settings import with_min_confidence
     from polyhop.terminal import triple_words
     from polyhop.warehouse.open import open_questions

@@ -51,10 +51,11 @@ def test_a_statement_beyond_a_limit_is_ended_within_it(
     processes: QueryProcesses, demo_root: Path, statement: str, sentence: str
 ) -> None:
     assert ran(processes, demo_root, "SELECT 1 AS x").rows == [{"x": 1}]  # a process has started
+    seconds = 3.0 if "ended" in sentence else 30.0  # the machine may be busy
     begin = time.monotonic()
     with pytest.raises(StatementRejectedError, match=sentence):
-        ran(processes, demo_root, statement, seconds=3.0)
-    assert time.monotonic() - begin < 6.0
+        ran(processes, demo_root, statement, seconds=seconds)
+    assert time.monotonic() - begin < seconds + 3.0
 
 
 def test_a_step_of_duckdb_that_no_interrupt_reaches_is_ended(demo_root: Path) -> None:

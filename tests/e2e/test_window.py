@@ -202,6 +202,7 @@ def test_what_takes_too_long_is_ended(demo_root: Path, monkeypatch: pytest.Monke
     endless = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(1000000) b"
     with pytest.raises(Exception, match=r"ended after 0\.5 s"):
         asyncio.run(api.sql_document(service, "demo", endless))
+    monkeypatch.setattr(api, "SQL_LIMITS", QueryLimits(10, 30.0))
     few = asyncio.run(api.sql_document(service, "demo", "FROM range(1000)"))
     monkeypatch.setattr(service_module, "ANSWER_SECONDS", 0.05)
     with pytest.raises(LateError) as late:

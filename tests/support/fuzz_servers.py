@@ -105,7 +105,8 @@ def is_answered(line: bytes) -> bool:
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return True
     is_response = isinstance(message.get("result"), dict) or isinstance(message.get("error"), dict)
-    is_notification = isinstance(message.get("method"), str) and "id" not in message
+    has_parameters = isinstance(message.get("params", {}), dict | None)  # others make a request invalid: id null
+    is_notification = isinstance(message.get("method"), str) and "id" not in message and has_parameters
     return not (is_response or is_notification)
 
 

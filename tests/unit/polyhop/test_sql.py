@@ -112,7 +112,7 @@ HOSTILE = (
 READS_OWN = ("FROM '{own}/towns.csv'", "FROM read_text('{own}/towns.csv')", "FROM glob('{own}/t*')")
 
 
-READING = {"by": "model", "model": "openai/x", "confidence": 0.75}
+READING = {"by": "model", "kind": "generated", "model": "openai/x", "confidence": 0.75}
 PASSAGES = [{"id": "ada", "title": "Ada Lovelace", "score": 2.5, "rank": 1}, {"id": "gone", "score": 1.0, "rank": 2}]
 RESULT = {"question": "Who?", "answer": "Ada", "strategy": "bm25", "version": 1, "passages": PASSAGES, "evidence": {}}
 RESULT |= {"seconds": {}, "parameters": {}, "index": "small", "limit": 10, "reading": READING}

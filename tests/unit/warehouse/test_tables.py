@@ -184,14 +184,14 @@ def test_versions_are_compared_in_both_directions(tmp_path: Path) -> None:
     few = version(versions / "few", ["curie", "paris"], "paris", "p", aliases=["mme curie", "curie"])
     many = version(versions / "many", ["curie", "mme curie", "oslo"], "oslo", "q", aliases=[])
     back = compare_versions(many, few, 10)["entities"]
-    assert back.counts == {"added": 1, "removed": 1, "merged": 1, "split": 0}
+    assert back.counts == {"added": 1, "removed": 1, "merged": 1, "split": 0, "renamed": 0, "retyped": 0}
     assert back.first == [
         {"kind": "added", "name": "Paris", "other": None},
         {"kind": "merged", "name": "Mme Curie", "other": "Curie"},
         {"kind": "removed", "name": "Oslo", "other": None},
     ]
     found = compare_versions(few, many, 10)
-    assert found["entities"].counts == {"added": 1, "removed": 1, "merged": 0, "split": 1}
+    assert found["entities"].counts == {"added": 1, "removed": 1, "merged": 0, "split": 1, "renamed": 0, "retyped": 0}
     assert {"kind": "split", "name": "Mme Curie", "other": "Curie"} in found["entities"].first
     assert found["relations"].first == [
         {"kind": "added", "source": "Curie", "relation": "lived in", "target": "Oslo"},
