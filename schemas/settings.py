@@ -598,100 +598,8 @@ def with_min_confidence(settings: Settings, confidence: float | None) -> Setting
     return settings.model_copy(update={"reader": reader})
 
 
-_GONE: Mapping[str, tuple[object, str]] = {
-    "corpus.conversion_memory_mb": (2048, "warehouse/documents/converter.py ConversionLimits"),
-    "corpus.conversion_seconds": (60, "warehouse/documents/converter.py ConversionLimits"),
-    "corpus.max_deleted_share": (0.3, "tasks/publish/publish.py MOST_DELETED; --allow-deletions allows more"),
-    "corpus.max_file_mb": (256, "warehouse/documents/converter.py ConversionLimits"),
-    "corpus.max_unpacked_mb": (1024, "warehouse/documents/converter.py ConversionLimits"),
-    "corpus.min_section_characters": (200, "tasks/passages/records.py MIN_SECTION_CHARACTERS"),
-    "encoder.batch_size": ("8 here, 64 of a server", "warehouse/models/encoder_kinds.py SERVER_BATCH_SIZE"),
-    "encoder.device": ("the library's choice", "warehouse/models/encoder_kinds.py"),
-    "encoder.path_vectors": (100_000, "warehouse/open_models.py PATH_VECTORS"),
-    **{
-        f"encoder.entities.{name}": (
-            "the model's own, or as encoder has it",
-            "schemas/settings.py EncoderSettings.choice_of",
-        )
-        for name in ("dimension", "max_tokens", "precision", "api_base", "device", "price")
-    },
-    "encoder.entities.name": ("what encoder.entities says", "schemas/settings.py EncoderSettings"),
-    **{
-        f"encoder.entities.{name}": ("empty", "schemas/settings.py EncoderSettings.choice_of")
-        for name in ("query_prefix", "passage_prefix")
-    },
-    "encoder.price": ("the third number of models.price", "schemas/settings.py ModelSettings"),
-    **dict.fromkeys(["encoder.threads", "runner.workers"], ("what cores says", "schemas/settings.py Settings")),
-    "extraction.demonstration": (True, "tasks/extraction/model.py questions"),
-    **dict.fromkeys(
-        ["extraction.entity_type_contract", "extraction.relation_type_contract"],
-        ("what extraction.type_contract says", "schemas/settings.py ExtractionSettings"),
-    ),
-    "extraction.on_failure": ("rules", "tasks/extraction/stage.py"),
-    "extraction.regex_drop_stopwords": (True, "warehouse/artefacts.py RegexNames"),
-    "extraction.spacy_model": (
-        "en_core_web_sm",
-        "warehouse/artefacts.py SPACY_MODEL; extraction.ner=spacy:NAME takes another",
-    ),
-    "hubs.max_depth": ("until nothing new is found", "tasks/hubs/paths.py search_hubs"),
-    "hubs.search_until_hub": (True, "tasks/hubs/paths.py search_hubs"),
-    **dict.fromkeys(
-        ["maintenance.max_version_days", "maintenance.max_versions_mb"],
-        ("no limit; keep_versions says how many versions stay", "flows/maintain.py"),
-    ),
-    "maintenance.reply_days": ("no limit", "flows/maintain.py; `polyhop cache evict --older-than-days N` removes them"),
-    "maintenance.staging_days": (7, "warehouse/files/disk.py STAGING_DAYS"),
-    "maintenance.unreferenced_vectors": (True, "flows/maintain.py run_maintenance"),
-    **{
-        f"models.longest_reply.{prompt}": (
-            tokens,
-            "warehouse/models/replies.py REPLY_TOKENS; models.max_reply_tokens sets all",
-        )
-        for tokens, prompts in (
-            (4096, "kg_extract kg_resolve"),
-            (2048, "prop_propositions"),
-            (1024, "prop_entities qa_answer qa_chains qa_closed_book"),
-            (512, "hub_path_text query_entities"),
-        )
-        for prompt in prompts.split()
-    },
-    **dict.fromkeys(
-        ["models.prompt_price", "models.completion_price"],
-        ("what models.price says, both separated by a comma", "schemas/settings.py ModelSettings"),
-    ),
-    "models.read_context": ("passages", "schemas/settings.py ModelSettings; models.read_passages=0 reads no passages"),
-    "models.read_tokens": (6000, "worker/reading/models.py READ_TOKENS, CHAIN_TOKENS"),
-    "models.resolve": ("what models.extract says", "warehouse/open_models.py model_name"),
-    "models.tokens_per_minute": (
-        "what the server allows",
-        "warehouse/models/calls.py; models.requests_per_minute and models.concurrency limit calls",
-    ),
-    "propositions.include": ("stated", "schemas/propositions.py NOUNS; triple-ppr searches triples"),
-    "propositions.synonym_neighbours": (100, "tasks/propositions/stage.py SYNONYMS"),
-    "propositions.synonym_threshold": (0.8, "tasks/propositions/stage.py SYNONYMS"),
-    "queue.ageing_seconds": (60, "warehouse/queue/queue.py AGEING_SECONDS"),
-    "queue.max_depth": (1_000_000, "warehouse/queue/queue.py MAX_DEPTH"),
-    "queue.retention_days": (30, "warehouse/queue/queue.py RETENTION_DAYS; `maintain --queue-days` takes another"),
-    **dict.fromkeys(
-        ["resolution.must_link", "resolution.cannot_link"],
-        (
-            "what resolution.links says: one file, whose column `same` has `no` for pairs to keep apart",
-            "docs/how-to/entities.md",
-        ),
-    ),
-    "resolution.max_cluster": (40, "tasks/resolution/resolve.py MAX_CLUSTER"),
-    "runner.address": ("what DASK_SCHEDULER_ADDRESS says", "flows/runner.py DaskPool"),
-    "vectors.hnsw_ef_construction": (200, "schemas/manifest.py HNSW_EF_CONSTRUCTION"),
-    "vectors.hnsw_m": (32, "schemas/manifest.py HNSW_M"),
-    "worker.batch": (32, "worker/loop.py BATCH; `polyhop worker --batch` takes another"),
-    "worker.lease_seconds": (30, "worker/loop.py WorkerOptions"),
-    "worker.poll_seconds": (0.5, "worker/loop.py WorkerOptions"),
-}
-"""Settings of earlier versions: what they always are now, and where that stands."""
-
-
 def stored_section(kind: type[SectionT], stored: object) -> SectionT:
-    """A section as a version remembers it, without what was a setting when the version was made and is none now."""
+    """Reads a section stored with a version; ignores settings that no longer exist."""
     return kind.model_validate(stored, extra="ignore")
 
 
@@ -713,16 +621,13 @@ def parse_settings(sources: Mapping[str, Mapping[str, object]]) -> Settings:
 
     Raises:
         UnknownSettingError: For a key that does not exist; it names the nearest one.
-        ConfigurationError: For one that is gone, or a value out of its range; it names source, key and rule.
+        ConfigurationError: For a value out of its range; it names source, key and rule.
     """
     known = {name for name, _, _ in known_settings()}
     tree: dict[str, Any] = {}
     origin: dict[str, str] = {}
     for where, values in sources.items():
         for key, value in values.items():
-            if key in _GONE:
-                always, constant = _GONE[key]
-                raise ConfigurationError(f"Setting '{key}' in {where} is gone: it is always {always} ({constant}).")
             if key not in known:
                 raise UnknownSettingError(key, known, where)
             origin[key] = where
