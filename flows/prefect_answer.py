@@ -181,7 +181,7 @@ def _serve(queue: QuestionQueue, queues: str, settings: dict[str, Any], log: Cal
     finally:
         worker.end()
     if worker.code not in {0, WaitingError.exit_code}:  # the next run goes on with what waits for a batch
-        raise PolyhopError(f"The worker ended with code {worker.code}; what it printed is in the log of this run.")
+        raise PolyhopError(f"The worker ended with code {worker.code}; see its output in the log of this run.")
 
 
 T = TypeVar("T")

@@ -43,12 +43,12 @@ class ModelUse:
         if self.replaced_counts:
             said.append(
                 f"models: the server reported impossible token counts of {plural(self.replaced_counts, 'call')}, "
-                "which are booked by our own count"
+                "so Polyhop's own count is used"
             )
         if self.unknown_calls:
             said.append(
                 f"models: the outcome of {plural(self.unknown_calls, 'call')} of earlier, killed runs is unknown, "
-                f"booked at the worst case: {self.unknown_tokens:,} tokens, {cost_words(self.unknown_cost_usd)}"
+                f"counted at the worst case: {self.unknown_tokens:,} tokens, {cost_words(self.unknown_cost_usd)}"
             )
         return said
 
@@ -87,9 +87,9 @@ class IndexReport:
         """Which version questions are answered from although there is a later one, "" if none is pinned."""
         if self.pinned is None:
             return ""
-        beside = f"version {self.version} lies" if self.version != self.pinned else "later ones lie"
+        later = f"version {self.version}" if self.version != self.pinned else "later versions"
         return (
-            f"version {self.pinned} is pinned and stays current, {beside} beside it; the latest becomes current with: "
+            f"version {self.pinned} is pinned and stays current; to use {later}, unpin it: "
             f"polyhop versions --index {self.index} --use latest"
         )
 
@@ -113,7 +113,7 @@ class IndexReport:
         if self.failing:
             stages = ", ".join(f"{stage} {count:,}" for stage, count in self.failing.items())
             still = "still fails" if sum(self.failing.values()) == 1 else "still fail"
-            said.append(f"{plural(sum(self.failing.values()), 'unit')} {still} ({stages}); the next run asks again")
+            said.append(f"{plural(sum(self.failing.values()), 'unit')} {still} ({stages}); the next run retries")
         if "extract" in self.failing:
             said.append(f"why: polyhop sql \"FROM extraction_ledger WHERE state = 'failed'\" --index {self.index}")
         return said
@@ -192,8 +192,8 @@ def summary_lines(settings: Settings, report: IndexReport) -> list[str]:
         return lines
     lines += [f"* {name.replace('_', ' ')}: {count:,}" for name, count in report.counts.items()]
     lines += [f"* {report.ratios_in_words}"] if report.ratios else []
-    lines += ["", f"Stages taken over: {', '.join(report.reused) or 'none'}."]
-    lines += [f"* damaged and made again: {sentence}" for sentence in report.damaged]
+    lines += ["", f"Stages reused: {', '.join(report.reused) or 'none'}."]
+    lines += [f"* rebuilt after damage: {sentence}" for sentence in report.damaged]
     lines += [f"* {advice}" for advice in run_advice(settings, report)]
     folder = Layout(settings.root).index(report.index).version(report.version)
     return [*lines, "", f"Files: `{folder.path.resolve()}`"]
@@ -218,7 +218,7 @@ def language_advice(settings: Settings, report: IndexReport) -> str:
     if not code:
         return ""
     return (
-        f"the texts look {language_name(code)} and were read as English, the default; if they are: "
+        f"the texts look {language_name(code)} but were read as English, the default; to change that: "
         f"polyhop index --index {report.index} --set corpus.language={code}"
     )
 

@@ -86,7 +86,7 @@ class BatchWork:
     def given_up(self) -> StoreError:
         """The error of a run that gives up on a batch."""
         return StoreError(
-            f"A batch of stage {self.stage.name} was given up: the processes that did it kept dying (killed, or out of "
+            f"A batch of stage {self.stage.name} was given up: its processes kept dying (killed, or out of "
             "memory). Lower cores or batch_size and run again; finished batches are kept."
         )
 
@@ -105,8 +105,7 @@ def do_batch(work: BatchWork, number: int, threads: int) -> BatchResult:
     build = work.build
     if work.version != VERSION:
         raise ConfigurationError(
-            f"A process that does batches has Polyhop {VERSION}, the run has {work.version}; install the same version "
-            "on all hosts."
+            f"A batch process has Polyhop {VERSION}, the run has {work.version}; install the same version on all hosts."
         )
     if not build.folder.staging.is_dir():
         raise _unseen(build)
@@ -116,7 +115,7 @@ def do_batch(work: BatchWork, number: int, threads: int) -> BatchResult:
 
 def _unseen(build: Build) -> ConfigurationError:
     return ConfigurationError(
-        f"A process that does batches does not see {Path(build.settings.root)}; put the root folder on storage that "
+        f"A batch process cannot access {Path(build.settings.root)}; put the root folder on storage that "
         "all workers of the cluster mount at the same path, or name a store that they reach (index.remote=s3://…)."
     )
 

@@ -178,7 +178,7 @@ class RemoteIndex(AbstractContextManager["RemoteIndex"]):
             try:
                 row = self._get(f"/runs/{run.run}", _ROW)
             except (errors.PolyhopError, RuntimeError) as error:  # the latter if this index was closed
-                row = {"state": "failed", "version": None, "error": f"The run cannot be followed: {error}"}
+                row = {"state": "failed", "version": None, "error": f"The run's progress cannot be read: {error}"}
             run.version, run.error, run.state = row["version"], row["error"], row["state"]
             if run.state == "running":
                 time.sleep(_POLL_SECONDS)
@@ -219,11 +219,11 @@ class RemoteIndex(AbstractContextManager["RemoteIndex"]):
         try:
             reply = self._http.request(method, path, **content)
         except httpx.HTTPError as error:
-            why = f"broke off ({type(error).__name__}); ask again later"
+            why = f"closed the connection ({type(error).__name__}); try again later"
             if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
                 why = f"cannot be reached ({error}); start one with: polyhop ui, or check the address"
             elif isinstance(error, httpx.TimeoutException):
-                why = f"did not answer within {self._timeout_seconds:g} s; ask again later"
+                why = f"did not answer within {self._timeout_seconds:g} s; try again later"
             raise errors.StoreUnavailableError(f"The server at {self._server} {why}.") from error
         try:
             if reply.headers.get("content-type", "").startswith("application/problem+json"):
@@ -232,7 +232,7 @@ class RemoteIndex(AbstractContextManager["RemoteIndex"]):
         except (httpx.HTTPStatusError, ValidationError) as error:
             is_unavailable = reply.status_code in {502, 503, 504}  # says a proxy
             raise (errors.StoreUnavailableError if is_unavailable else errors.StoreError)(
-                f"What answers at {self._server} (status {reply.status_code}) is not a Polyhop server of this version; "
+                f"The server at {self._server} (status {reply.status_code}) is not a Polyhop server of this version; "
                 "check the address, and update the older of the two."
             ) from error
 

@@ -144,7 +144,8 @@ def require_result(queue: QuestionQueue, job_id: int, question_id: str) -> Resul
     missing = sorted(_ANSWER_KEYS - row.result.keys())
     if missing:
         raise StoreError(
-            f"The stored answer to question '{question_id}' of job {job_id} lacks '{missing[0]}'; submit it again."
+            f"The stored answer to question '{question_id}' of job {job_id} lacks '{missing[0]}'; submit the "
+            "question again."
         )
     return row
 
@@ -163,10 +164,10 @@ def write_results(rows: Iterator[ResultRow], path: Path) -> int:
     import pyarrow.parquet as pq
     from pyarrow import csv
 
-    from polyhop.warehouse.files.disk import CSV, JSON_LINES, PARQUET, named_file, require_place, write_json_lines
+    from polyhop.warehouse.files.disk import CSV, JSON_LINES, PARQUET, named_file, require_writable, write_json_lines
 
     what = "the results"
-    require_place(path, what, CSV, JSON_LINES, PARQUET)
+    require_writable(path, what, CSV, JSON_LINES, PARQUET)
     suffix = path.suffix.lower()
     if suffix == JSON_LINES:
         return write_json_lines(path, map(result_document, rows), what)

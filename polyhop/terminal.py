@@ -22,9 +22,9 @@ def passage_lines(
 ) -> Iterator[str]:
     """A line for each passage and one for its text, if that is known."""
     if any(before["score"] < after["score"] for before, after in pairwise(passages)):
-        order = "ranked so that together they cover the question; a score is of its passage alone"
+        order = "ranked to cover the question together; scores are per passage"
         if any(note["label"] == RERANKED for note in evidence.get("notes", ())):
-            order = "the first ones have the scores of who re-ranked them, the others their own"
+            order = "the first scores are those of the re-ranker, the others those of the strategy"
         yield f"  {order}"
     for passage in passages:
         yield passage_line(passage)

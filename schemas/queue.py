@@ -277,7 +277,7 @@ def check_submission(spec: JobSpec, questions: Sequence[NewQuestion]) -> None:
         if not is_kept:
             raise SubmissionError(f"The job was not submitted: {reason}.")
     seen: set[str] = set()
-    for place, question in enumerate(questions, 1):
+    for position, question in enumerate(questions, 1):
         stored_id, length = storable(question.id), len(question.question)
         faults = (
             (not stored_id, "its id is empty"),
@@ -289,7 +289,7 @@ def check_submission(spec: JobSpec, questions: Sequence[NewQuestion]) -> None:
         )
         for is_fault, reason in faults:
             if is_fault:
-                raise SubmissionError(f"The job was not submitted: question {place}: {reason}.")
+                raise SubmissionError(f"The job was not submitted: question {position}: {reason}.")
         seen.add(stored_id)
 
 

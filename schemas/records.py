@@ -473,7 +473,7 @@ class NamePair:
     a: str
     b: str
     type: str = ""  # Type that both must have for the pair to count, "" for any.
-    place: str = ""  # File and line, for messages.
+    location: str = ""  # File and line, for messages.
     are_same: bool = True
 
 
@@ -490,7 +490,7 @@ class EntityEdit:
     key: str  # Key of the name that it is done to.
     # Key of the other name for merge and split, the new name for rename, the type for retype, "" for delete.
     other: str = ""
-    place: str = field(default="", compare=False)  # File and line, for messages and reasons.
+    location: str = field(default="", compare=False)  # File and line, for messages and reasons.
 
 
 def with_edit(edits: Iterable[EntityEdit], added: EntityEdit) -> list[EntityEdit]:

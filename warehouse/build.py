@@ -444,10 +444,10 @@ def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Tab
     for column in table.columns:
         value = quoted(column.name) + ("::VARCHAR" if pa.types.is_floating(column.type) else "")  # 0.0 = -0.0
         same.append(f"o.{value} {'IS NOT DISTINCT FROM' if column.nullable else '='} n.{value}")
-    # What comes has the columns of the table; what goes, also its place there.
+    # What comes has the columns of the table; what goes, also its rowid there.
     connection.execute(create_statement(replace(table, name="new_rows")).replace("TABLE", "TEMP TABLE", 1))
     connection.execute(f"INSERT INTO new_rows ({stored}) {_bare(rows)}")
-    old_rows = f"SELECT rowid AS place, * FROM {name} WHERE {outdated}"
+    old_rows = f"SELECT rowid AS old_rowid, * FROM {name} WHERE {outdated}"
     connection.execute(f"CREATE OR REPLACE TEMP TABLE old_rows AS {old_rows}")
     others = f"SELECT count(*) FROM {name} SEMI JOIN (FROM new_rows WHERE ({outdated}) IS NOT TRUE) USING ({key})"
     twice = f"SELECT count(*) - count(DISTINCT ({key})) FROM new_rows"
@@ -455,16 +455,21 @@ def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Tab
     if surplus:
         raise InvariantError(f"Not published: table '{table.name}' would have {surplus} rows with a used key.")
     connection.execute(
-        "CREATE OR REPLACE TEMP TABLE differing_rows AS SELECT o.place AS gone, n.rowid AS come "
-        f"FROM old_rows AS o FULL JOIN new_rows AS n ON {' AND '.join(same)} WHERE o.place IS NULL OR n.rowid IS NULL"
+        "CREATE OR REPLACE TEMP TABLE differing_rows AS SELECT o.old_rowid AS gone, n.rowid AS come "
+        f"FROM old_rows AS o FULL JOIN new_rows AS n ON {' AND '.join(same)} "
+        "WHERE o.old_rowid IS NULL OR n.rowid IS NULL"
     )
     gone, come = (f"IN (SELECT {which} FROM differing_rows)" for which in ("gone", "come"))
-    went, came = f"SELECT * EXCLUDE (place) FROM old_rows WHERE place {gone}", f"FROM new_rows WHERE rowid {come}"
+    went, came = (
+        f"SELECT * EXCLUDE (old_rowid) FROM old_rows WHERE old_rowid {gone}",
+        f"FROM new_rows WHERE rowid {come}",
+    )
     removed, added = rows_record(connection, went), rows_record(connection, came)
     if ids := _ids(table):
         columns = ", ".join(map(literal, ids))
         touched = (
-            f"SELECT unnest([{', '.join(ids)}]) AS id, unnest([{columns}]) AS place FROM ({went} UNION ALL {came})"
+            f"SELECT unnest([{', '.join(ids)}]) AS id, unnest([{columns}]) AS column_name "
+            f"FROM ({went} UNION ALL {came})"
         )
         file = build.updates / f"{table.name}-{token_hex(4)}.parquet"
         connection.execute(f"COPY ({touched}) TO {literal(str(file))}")

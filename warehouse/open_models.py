@@ -131,7 +131,7 @@ def model_name(models: ModelSettings, role: Role) -> str:
     name, setting = (models.read, "read") if role is Role.READ else (models.extract, "extract")
     if not name:
         raise ConfigurationError(
-            f"No model is configured for this; set models.{setting} to a model as litellm names it, "
+            f"No model is configured; set models.{setting} to a model in litellm's naming, "
             f"like --set models.{setting}=openai/gpt-4o-mini."
         )
     return name
@@ -221,8 +221,8 @@ def _book_dead_calls(replies: "ReplyCache") -> None:
     if found.calls and _run.listener is not None:
         tokens = found.prompt_tokens + found.completion_tokens
         _run.listener(
-            f"An earlier run was killed during {plural(found.calls, 'call')} to a model. Whether that was billed is "
-            f"unknown; it is booked at the worst case: {tokens:,} tokens, {cost_words(found.cost_usd)}."
+            f"An earlier run was killed during {plural(found.calls, 'call')} to a model. Their cost is unknown and "
+            f"counted at the worst case: {tokens:,} tokens, {cost_words(found.cost_usd)}."
         )
 
 
@@ -245,8 +245,8 @@ def open_version_encoder(settings: Settings, record: VectorRecord | None) -> Cac
     encoder = _encoder(_needs(settings, choice_of(settings, record.encoder)))
     if record.encoder.name != LOCAL and encoder.model != record.model:
         raise ConfigurationError(
-            f"The version's vectors are by {record.model}, but what is called {record.encoder.name} now is "
-            f"{encoder.model}; bring back that model, or index again."
+            f"The version's vectors are by {record.model}, but {record.encoder.name} is now "
+            f"{encoder.model}; restore that model, or index again."
         )
     if isinstance(encoder.encoder, KeepingEncoder):
         encoder.encoder.expect(record.dimension)

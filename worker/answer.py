@@ -370,7 +370,7 @@ def check_questions(questions: Sequence[Question]) -> None:
         if len(question.text) > errors.MAX_QUESTION_CHARACTERS:
             raise errors.QuestionTooLongError(len(question.text))
         if not any(character.isalnum() for character in question.text):
-            raise errors.EmptyQuestionError("The question is empty; ask with at least one word.")
+            raise errors.EmptyQuestionError("The question is empty; it needs at least one word.")
 
 
 def _timed(work: Callable[[], T]) -> tuple[T, float]:

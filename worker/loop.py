@@ -63,7 +63,7 @@ class WorkerMetrics:
 
 class _Silent(WSGIRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
-        """Requests are not news."""
+        """Does not log requests."""
 
 
 def serve_metrics(metrics: WorkerMetrics, port: int, address: str = LOOPBACK) -> Callable[[], None]:
@@ -106,7 +106,7 @@ class CircuitBreaker:
     open_until: float = 0.0
 
     def is_open(self, now: float) -> bool:
-        """Whether to wait."""
+        """Returns True while the breaker is open."""
         return now < self.open_until
 
     def trip(self, now: float, at_least: float = 0.0) -> float:
@@ -126,8 +126,8 @@ class CircuitBreaker:
 class LeftQuestions:
     """Questions that a model left without a reply although it answered others of the same batch.
 
-    An outage uses up no attempt. But what is left again and again while others are answered, is left for reasons of
-    its own, and would keep the queue waiting for ever.
+    An outage uses up no attempt. But a question that keeps failing while others succeed is itself at fault, and would
+    block the queue.
     """
 
     strikes: dict[str, int] = field(default_factory=dict)
@@ -199,7 +199,7 @@ def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: Bat
         session = pool.session(first.index).where(first.where)
         answerer = session.answerer(first.strategy, first.parameters, first.min_confidence)
         asked = [Question(q.question, q.question_id, topic=q.topic) for q in group]
-        # Nobody knows which question of a batch took its worker or its time away: tried again, none shares a turn.
+        # The culprit of a failed batch is unknown, so retried questions run one at a time.
         alone = [place for place, question in enumerate(group) if question.attempt > 1]
         turns = watch.turns([q.lease_token for q in group], alone)
         answered = answerer.answer(asked, limit=first.limit, turns=turns)

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from polyhop.schemas.settings import Settings
 
 Source = Annotated[
-    Path | None, Argument(help="Corpus: {corpus formats}; default: where the index's source was read last.")
+    Path | None, Argument(help="Corpus: {corpus formats}; default: the last location of the index's source.")
 ]
 Graph = Annotated[
     str | None,
     Option(
         "--graph",
-        help="A knowledge graph in place of SOURCE: a file of triples ({graph formats}), or a Neo4j database "
+        help="A knowledge graph instead of SOURCE: a file of triples ({graph formats}), or a Neo4j database "
         "(neo4j://HOST:7687; NEO4J_USER, NEO4J_PASSWORD).",
     ),
 ]
@@ -48,7 +48,7 @@ Partial = Annotated[
     bool,
     Option(
         "--partial",
-        help='SOURCE only adds and changes: records that it does not mention stay; {"id": …, "deleted": true} '
+        help='Only add and change records; those that SOURCE does not mention stay; {"id": …, "deleted": true} '
         "deletes one.",
     ),
 ]
@@ -64,24 +64,22 @@ Replace = Annotated[
     bool,
     Option(
         "--replace",
-        help="SOURCE takes the place of the index's only source, or of the one that --source-name names, whose "
+        help="Replace the index's only source, or the one of --source-name, and delete the records that SOURCE lacks."
         "records go.",
     ),
 ]
 AllowDeletions = Annotated[
     bool, Option("--allow-deletions", help="Publish although more than 30 % of a source's records are deleted.")
 ]
-RemoveSource = Annotated[
-    str, Option("--remove-source", help="Publish a version without this source of the index; reads nothing.")
-]
+RemoveSource = Annotated[str, Option("--remove-source", help="Publish a version without this source; reads no files.")]
 AddStrategies = Annotated[
     list[str] | None,
     Option("--add-strategy", help="Also build what this strategy needs; without SOURCE nothing is re-read."),
 ]
 Extractor = Annotated[
-    str | None, Option("--extractor", help="Who finds names and relations: rules (default), model, or import:FILE.")
+    str | None, Option("--extractor", help="Extractor of names and relations: rules (default), model, or import:FILE.")
 ]
-Full = Annotated[bool, Option("--full", help="Derive every stage again; caches are still used.")]
+Full = Annotated[bool, Option("--full", help="Run every stage again; caches are still used.")]
 Wait = Annotated[
     bool,
     Option(
@@ -113,12 +111,12 @@ def index(
 ) -> None:
     """Index SOURCE, or bring an index up to date with it: run it again after every change."""
     if source is not None and graph is not None:
-        raise typer.BadParameter("name a SOURCE or a graph: an index is made from one of them.", param_hint="--graph")
+        raise typer.BadParameter("name a SOURCE or a graph (--graph).", param_hint="--graph")
     if graph_sources is not None and graph is None:
-        raise typer.BadParameter("texts for nodes need their graph (--graph).", param_hint="--graph-sources")
+        raise typer.BadParameter("--graph-sources needs --graph.", param_hint="--graph-sources")
     if graph is not None and extractor:
         raise typer.BadParameter(
-            "a graph states its entities and relations; nothing is extracted from it.", param_hint="--extractor"
+            "nothing is extracted from a knowledge graph; leave out --extractor.", param_hint="--extractor"
         )
     from polyhop.schemas.requests import IndexRequest
 
@@ -217,10 +215,10 @@ def print_report(report: "IndexReport") -> None:
     if report.version > 1 and changes:
         print_line(f'  records: {changes} (polyhop sql "FROM changes" --index {report.index})')
     for sentence in report.damaged:
-        print_line(f"  damaged, made again: {sentence}")
+        print_line(f"  rebuilt after damage: {sentence}")
     for stage, seconds in report.seconds.items():
         computed = f"{report.computed[stage]:,} computed" if stage in report.computed else ""
-        origin = "taken over from the version before" if stage in report.reused else computed
+        origin = "reused from the previous version" if stage in report.reused else computed
         print_line(f"  {stage:<16}{seconds:8.2f} s  {origin}".rstrip())
     for sentence in report.model_sentences():
         print_line(f"  {sentence}")
@@ -245,11 +243,11 @@ def _print_advice(report: "IndexReport") -> None:
 def plan(
     source: Annotated[Path | None, Argument(help="Corpus, as for `polyhop index`.")] = None,
     graph: Annotated[
-        str | None, Option("--graph", help="A knowledge graph in place of SOURCE, as for `polyhop index`.")
+        str | None, Option("--graph", help="A knowledge graph instead of SOURCE, as for `polyhop index`.")
     ] = None,
     add_strategy: Annotated[
         list[str] | None,
-        Option("--add-strategy", help="Also plan what this strategy needs, besides those of the settings."),
+        Option("--add-strategy", help="Also plan for this strategy, in addition to those of the settings."),
     ] = None,
     set_: Set = None,
     root: Root = None,
@@ -260,7 +258,7 @@ def plan(
     from polyhop.schemas.settings import strategies_for
 
     if (source is None) == (graph is None):
-        raise typer.BadParameter("name a SOURCE or a graph: an index is made from one of them.", param_hint="SOURCE")
+        raise typer.BadParameter("name a SOURCE or a graph (--graph).", param_hint="SOURCE")
     settings = settings_of(root, set_)
     kind: SourceKind = "corpus" if graph is None else "graph"
     made = plan_index(settings, source_of(str(graph or source)), add_strategy or (), kind)
@@ -302,7 +300,7 @@ def print_plan(made: "IndexPlan") -> None:
         what = "paths of hubs" if task.startswith("hub.") else "things"
         verb = "embeds" if task.startswith("embed-") else "is asked about"
         print_line(f"  besides, {task} {verb} {what}, which are known once relations are extracted")
-    print_line(f"  about {document['seconds'] / 60:.1f} minutes; nothing was asked, nothing was changed")
+    print_line(f"  about {document['seconds'] / 60:.1f} minutes; this plan called no model and changed nothing")
 
 
 def print_questions(model: str, asked: Mapping[str, Mapping[str, Any]]) -> None:
@@ -316,7 +314,7 @@ def print_questions(model: str, asked: Mapping[str, Mapping[str, Any]]) -> None:
 def _cost(made: "IndexPlan", document: dict[str, Any]) -> str:
     """What it would cost, or why no amount is given."""
     if made.graph and not made.steps:
-        return "no cost: no stage asks a model"
+        return "no cost: no stage calls a model"
     if not document["calls"]:
         return "no cost: every reply is cached already"
     if document["cost_usd"] is None:

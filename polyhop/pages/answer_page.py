@@ -145,12 +145,14 @@ def _graph_note(document: Mapping[str, Any], evidence: Evidence, graph: Evidence
     strategy, is_reached, triples = document["strategy"], bool(evidence.all_edges()), document.get("triples")
     notes = []
     if not graph.edges:
-        notes.append(f"Strategy '{strategy}' left no graph to draw: the {_ranked(document)} below are a plain ranking.")
+        notes.append(
+            f"Strategy '{strategy}' returns no graph to draw; the {_ranked(document)} below are a plain ranking."
+        )
     elif triples and not is_reached:
-        notes.append("The drawing shows the ranked triples; it begins where none of them leads to.")
+        notes.append("The drawing shows the ranked triples; it starts at entities that no triple points to.")
     elif not is_reached:
         if not (evidence.seeds or evidence.nodes or evidence.names):
-            notes.append(f"Strategy '{strategy}' ranks without a graph; the drawing adds what passages share.")
+            notes.append(f"Strategy '{strategy}' ranks without a graph; the drawing adds shared entities.")
         notes.append(
             "Each passage is attached to the rarest entity that it shares with the question or with an earlier passage."
         )

@@ -75,7 +75,7 @@ async def answered(service: Service, form: Mapping[str, str], strategy: str, pre
     parameters = _parameters(form["parameters"])
     version, limit = _number(form, "version"), _number(form, "limit") or SHOWN_LIMIT
     if not 1 <= limit <= MAX_PASSAGES:
-        raise ConfigurationError(f"The number of passages is {limit}; take one from 1 to {MAX_PASSAGES:,}.")
+        raise ConfigurationError(f"The number of passages is {limit}; choose one from 1 to {MAX_PASSAGES:,}.")
     asked = Asked(
         form["index"],
         form["question"],

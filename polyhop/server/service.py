@@ -134,7 +134,7 @@ class _Lane:
 
     def _count(self) -> None:
         if self.pending >= MAX_WAITING:
-            raise BusyError(f"{self.pending:,} requests wait for the index '{self._name}'; ask again later.")
+            raise BusyError(f"{self.pending:,} requests wait for the index '{self._name}'; try again later.")
         self.pending += 1
         self.used_at = time.monotonic()
 
@@ -283,11 +283,11 @@ class Service:
 
 
 async def _within_time(future: "Future[T]") -> T:
-    """What a future becomes; work that has begun ends by itself, and its caller is told so."""
+    """Waits for a future up to `ANSWER_SECONDS`; on timeout the work continues and the caller gets LateError."""
     try:
         return await asyncio.wait_for(asyncio.wrap_future(future), ANSWER_SECONDS)
     except TimeoutError:
-        raise LateError(f"There was no reply within {ANSWER_SECONDS:g} s; ask again, or submit a job.") from None
+        raise LateError(f"No reply within {ANSWER_SECONDS:g} s; try again, or submit a job.") from None
 
 
 def parameter_pairs(parameters: Mapping[str, object] | None) -> tuple[tuple[str, object], ...]:

@@ -246,7 +246,7 @@ def sections(run: Document, timings: Document) -> list[Section]:
         "parts need not add up to the median of the whole, which also holds what belongs to no part.",
     }
     kinds = {"hops": run["by_hops"], "type": run["by_type"], **run.get("by_field", {})}
-    differences = {place: f"Strategy minus {name}" for place, name in enumerate(baselines)}
+    differences = {index: f"Strategy minus {name}" for index, name in enumerate(baselines)}
     names = ranked(run)
     means = {name: _means(run, names, name) for name in judged_metrics(run, COMPARED_METRICS)}
     return [
@@ -266,8 +266,8 @@ def sections(run: Document, timings: Document) -> list[Section]:
             [_differences(run, name) for name in baselines],
             (texts["differences"],),
             {
-                differences_plot(place): f"{caption}; filled points: the 95 % interval excludes 0."
-                for place, caption in differences.items()
+                differences_plot(index): f"{caption}; filled points: the 95 % interval excludes 0."
+                for index, caption in differences.items()
             },
         ),
         ranges_section(run, timings, "Over a parameter"),
@@ -497,8 +497,8 @@ def report_plots(run: Document) -> dict[str, bytes]:
         "recall_at_k.png": lambda: _recall_curves(run, "", "passages"),
         "triple_recall_at_k.png": lambda: _recall_curves(run, PREFIX, "triples"),
     }
-    for place, baseline in enumerate(run["baselines"]):
-        drawers[differences_plot(place)] = lambda baseline=baseline: _paired_differences(run, baseline)  # type: ignore[misc]
+    for index, baseline in enumerate(run["baselines"]):
+        drawers[differences_plot(index)] = lambda baseline=baseline: _paired_differences(run, baseline)  # type: ignore[misc]
     found: dict[str, bytes] = {}
     # Matplotlib's own defaults and this style, whatever the user's matplotlibrc says
     with mpl.rc_context(), warnings.catch_warnings():

@@ -48,7 +48,7 @@ RAW_RELATIONS = Table(
     ("passage_id", "ordinal"),
     (
         Column("passage_id", pa.string(), "passage that states it"),
-        Column("ordinal", pa.int64(), "place inside the passage"),
+        Column("ordinal", pa.int64(), "rank within the passage"),
         Column("source_key", pa.string(), "name key"),
         Column("relation", pa.string(), "label"),
         Column("target_key", pa.string(), "name key, other than source_key"),
@@ -64,7 +64,7 @@ def _raw_propositions(name: str, comment: str) -> Table:
         ("passage_id", "ordinal"),
         (
             Column("passage_id", pa.string(), "passage it comes from"),
-            Column("ordinal", pa.int64(), "place inside the passage"),
+            Column("ordinal", pa.int64(), "rank within the passage"),
             Column("text", pa.string(), "the proposition"),
             Column("keys", pa.list_(pa.string()), "name keys in it, in order, each once"),
             Column("extractor", pa.string(), "rules, model or import"),

@@ -78,7 +78,7 @@ class ChangedTitles:
 
 EXTRACTED = Table(
     "passages",
-    "Passages whose raw rows stand in the files beside this one.",
+    "Passages whose raw rows are in the files next to this one.",
     ("passage_id",),
     (
         Column("passage_id", pa.string(), "the passage"),

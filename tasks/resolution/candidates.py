@@ -430,7 +430,7 @@ def verdict_of(
     descriptions: dict[int, str] = {}
     for cluster, outcome in zip(clusters, outcomes, strict=True):
         if outcome.reply is None:
-            why = f"the model gave no usable reply ({outcome.error_class or 'unknown reason'}); the next run asks again"
+            why = f"the model gave no usable reply ({outcome.error_class or 'unknown reason'}); the next run retries"
             refusals.update(dict.fromkeys(cluster, why))
             continue
         grouped = set()

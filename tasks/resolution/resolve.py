@@ -96,7 +96,7 @@ def _reason(a: Name, b: Name) -> str:
 def _refusal(names: Sequence[Name], a: int, longer: Sequence[int]) -> str:
     if names[a].type == LOCATION:
         shown = ", ".join(quoted_name(names[b].key) for b in sorted(longer)[:3])
-        return f"places are one only with the same words: {quoted_name(names[a].key)} is not {shown}"
+        return f"locations are one only with the same words: {quoted_name(names[a].key)} is not {shown}"
     added = [
         f"{quoted_name(names[b].key)} adds {', '.join(sorted(names[b].tokens - names[a].tokens))}" for b in longer[:3]
     ]
@@ -239,11 +239,11 @@ class _Merging:
             a, b = self._numbers(pair)
             if a == b:
                 raise ConfigurationError(
-                    f"{pair.place}: '{pair.a}' and '{pair.b}' are the same name ('{link_key(pair.a)}') once case, "
+                    f"{pair.location}: '{pair.a}' and '{pair.b}' are the same name ('{link_key(pair.a)}') once case, "
                     "accents and punctuation are dropped; they cannot be kept apart. Remove the pair."
                 )
-            _keep_apart(cannot_links, a, {b: pair.place})
-            _keep_apart(cannot_links, b, {a: pair.place})
+            _keep_apart(cannot_links, a, {b: pair.location})
+            _keep_apart(cannot_links, b, {a: pair.location})
         for pair in links.must:
             if not self._unused(pair):
                 a, b = self._numbers(pair)
@@ -277,9 +277,11 @@ class _Merging:
             # Place of a link that forbids one set of both, "" if there is none.
             root = self._sets.find(b)
             cannot_links = self._foes.get(self._sets.find(a), {})
-            place = next((place for foe, place in sorted(cannot_links.items()) if self._sets.find(foe) == root), "")
-            if place:
-                self._refusals[a] = f"{place} keeps it apart, although {reason}"
+            location = next(
+                (location for foe, location in sorted(cannot_links.items()) if self._sets.find(foe) == root), ""
+            )
+            if location:
+                self._refusals[a] = f"{location} keeps it apart, although {reason}"
                 self._descriptions.pop(b, None)
                 continue
             certain = [self._types.get(self._sets.find(number), frozenset()) for number in (a, b)]
@@ -367,7 +369,7 @@ class _Merging:
 
 
 def _reason_of(pair: NamePair, kind: str, verb: str) -> str:
-    return f"{kind} {quoted_name(link_key(pair.a))} {verb} {quoted_name(link_key(pair.b))} ({pair.place})"
+    return f"{kind} {quoted_name(link_key(pair.a))} {verb} {quoted_name(link_key(pair.b))} ({pair.location})"
 
 
 # Why two names are one entity, or are not, from what a published version knows. Source: algorithms.md 1.4.

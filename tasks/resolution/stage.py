@@ -97,7 +97,7 @@ def edited_links(links: Links, edits: Iterable[EntityEdit], mentioned: Collectio
     """The links of files, and those that edits add."""
     must, cannot = list(links.must), list(links.cannot)
     for edit in edits:
-        pair = NamePair(edit.key, edit.other, place=edit.place)
+        pair = NamePair(edit.key, edit.other, location=edit.location)
         is_alias = edit.kind == "rename" and link_key(edit.other) not in {edit.key, ""}
         if edit.kind == "split":
             cannot.append(pair)
@@ -326,7 +326,7 @@ def _decide_again(build: Build, connection: duckdb.DuckDBPyConnection, kept: Pat
 def _resolved(
     build: Build, connection: duckdb.DuckDBPyConnection, edits: Sequence[EntityEdit], senses: Senses
 ) -> Resolution:
-    """What is decided about all names, which nobody holds afterwards."""
+    """Resolves all names and frees them afterwards."""
     names = _names_of(connection)
     pairs = read_links(build.settings.resolution.links)
     links = Links(*(tuple(pair for pair in pairs if pair.are_same is same) for same in (True, False)))

@@ -61,7 +61,7 @@ class SharedDatabase:
         self.is_read_only = not is_writable(path)
         if self.is_read_only:
             level = logging.WARNING if is_durable else logging.DEBUG
-            _LOG.log(level, "%s cannot be written: nothing new is kept in it", path)
+            _LOG.log(level, "%s cannot be written; new entries are not cached", path)
         else:
             with writing(what, path):
                 make_folder(path.parent)
@@ -124,9 +124,9 @@ class SharedDatabase:
                     self._opened.close()
                 self._opened = self._empty() if self.is_read_only else None
                 if self.is_read_only:
-                    _LOG.warning("%s is damaged (%s): nothing is read from it", self.path, error)
+                    _LOG.warning("%s is damaged (%s) and is not read", self.path, error)
                 elif kept := set_aside(self.path, self._inode):
-                    said = "%s was damaged (%s): it is kept as %s, a new one begins empty"
+                    said = "%s was damaged (%s); it was moved to %s and replaced by an empty one"
                     _LOG.warning(said, self.path, error, kept.name)
             try:
                 return work(self._connection())
@@ -212,7 +212,7 @@ def find_damaged_caches(layout: Layout) -> dict[Path, str]:
         except sqlite3.DatabaseError as error:
             said = str(error)
         if said != "ok":
-            found[path] = f"{path} is damaged ({said}); move it away, and a new one is made when it is needed"
+            found[path] = f"{path} is damaged ({said}); move it away, and a new one is created when needed"
     return found
 
 

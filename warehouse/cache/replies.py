@@ -456,8 +456,8 @@ def export_replies(cache: ReplyCache, path: Path) -> int:
     """Writes all valid replies, sorted by key, as a whole file or none; returns how many."""
     count = 0
     with (
-        named_file(path, "the replies", PARQUET) as place,
-        pq.ParquetWriter(place, SCHEMA, compression="zstd") as writer,
+        named_file(path, "the replies", PARQUET) as target,
+        pq.ParquetWriter(target, SCHEMA, compression="zstd") as writer,
     ):
         for page in cache.pages():
             writer.write_table(pa.Table.from_pylist([_document(*pair) for pair in page], schema=SCHEMA))
@@ -511,14 +511,15 @@ def _checked_batches(file: pq.ParquetFile, path: Path) -> Iterator[list[dict[str
 
 
 def _fault(row: dict[str, Any]) -> str | None:
-    """What is wrong with a row, None if nothing is."""
+    """Returns the fault of a row; None if it is valid."""
     empty = [name for name, value in row.items() if value == "" or (value is None and name != "cost_usd")]
     if empty:
         return f"{empty[0]} is empty"
     if not re.fullmatch(r"[0-9a-f]{64}", row["key"]):
         return "key is not 64 hexadecimal digits"
-    if row["rung"] not in set(Rung):
-        return f"rung is '{row['rung'][:40]}'"
+    repair = row["rung"]
+    if repair not in set(Rung):
+        return f"'{repair[:40]}' is not a kind of repair"
     numbers = {name: row[name] for name in _NUMBERS if row[name] is not None}
     wrong = [name for name, number in numbers.items() if not math.isfinite(number) or number < 0]
     if wrong:

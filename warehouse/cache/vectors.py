@@ -64,7 +64,7 @@ class VectorCache:
 
     @property
     def _database(self) -> "SharedDatabase":
-        """The file, opened when something of it is first wanted: who asks a question wants nothing of it."""
+        """Opens the file on first use; questions never need this file."""
         from polyhop.warehouse.cache.database import SharedDatabase
 
         with self._opening:

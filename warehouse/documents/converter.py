@@ -139,9 +139,7 @@ class Converter:
         except (TimeoutError, MemoryError, BrokenPipeError, ValueError) as error:
             status = self._end(is_over=not isinstance(error, (TimeoutError, MemoryError)))
             if isinstance(error, MemoryError):
-                raise FaultError(
-                    f"reading it takes more than {self._limits.memory_mb:,} MB of memory (corpus.conversion_memory_mb)"
-                ) from error
+                raise FaultError(f"reading it takes more than {self._limits.memory_mb:,} MB of memory") from error
             if isinstance(error, TimeoutError):
                 raise FaultError(f"reading it takes longer than {self._limits.seconds:g} s") from error
             ended = f"signal {-status}" if status is not None and status < 0 else f"exit code {status}"

@@ -286,7 +286,7 @@ def read_graph_sources(source: Path) -> _Records:
                 records.refuse_statements(source, row.fields)
                 is_first = False
             if isinstance(row, records.Row) and isinstance(record, SourceRecord) and not record.id:
-                record = records.bad_row(source.name, row, "there is no id of a node: expected a field named id or _id")
+                record = records.bad_row(source.name, row, "missing id of a node: expected a field named id or _id")
             yield record
 
     return records.guarded(source, texts(), "record")

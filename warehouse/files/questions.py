@@ -388,10 +388,10 @@ def read_predictions(path: Path) -> tuple[list[Prediction], list[BadRecord]]:
 
 def _prediction(row: Row, _source: str) -> Prediction:
     if "prediction" not in row.fields:
-        raise FaultError("there is no prediction: expected a field named prediction")
+        raise FaultError("missing prediction: expected a field named prediction")
     name = next((name for name in ("answers", "answer") if row.fields.get(name) is not None), None)
     if name is None:
-        raise FaultError("there are no gold answers: expected a field named answers or answer")
+        raise FaultError("missing gold answers: expected a field named answers or answer")
     stated = row.fields[name]
     answers = stated if isinstance(stated, (list, tuple)) else (stated,)
     return Prediction(

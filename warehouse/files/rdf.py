@@ -100,7 +100,7 @@ keeps an id from changing with edits far away."""
 
 _NOT_IN_AN_IRI = re.compile(r"[\s<>\"]")
 _BASE = "file:///"
-_PLACE = re.compile(r"^Parser error .*?: | \(line \d+\)$", re.DOTALL)
+_POSITION = re.compile(r"^Parser error .*?: | \(line \d+\)$", re.DOTALL)
 
 
 def ntriples_lines(path: Path, languages: Sequence[str] = ()) -> Iterator[GraphLine | BadRecord]:
@@ -178,7 +178,7 @@ def _turtle(path: Path, names: Mapping[str, str]) -> Iterator[Found]:
 
 def _said(error: SyntaxError) -> str:
     """What the parser says, without where, and without what shows as nothing."""
-    return "".join(filter(str.isprintable, " ".join(_PLACE.sub("", str(error.msg)).split())))
+    return "".join(filter(str.isprintable, " ".join(_POSITION.sub("", str(error.msg)).split())))
 
 
 def _triple(quad: Quad) -> Triple:

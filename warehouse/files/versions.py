@@ -336,8 +336,8 @@ def read_manifest(folder: VersionFolder) -> Manifest:
     ) as error:  # a ValidationError is a ValueError
         raise ManifestMismatchError(
             f"{folder.manifest} is damaged, or is not a manifest that this version of Polyhop reads; build the index "
-            f"again with: polyhop index SOURCE --index {index_of(folder.path)} (what was encoded or paid for is not "
-            "done twice)"
+            f"again with: polyhop index SOURCE --index {index_of(folder.path)} (cached vectors and "
+            "replies are reused)"
         ) from error
 
 

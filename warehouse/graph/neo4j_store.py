@@ -112,7 +112,9 @@ def question_values(question: SpreadQuestion, keys: Sequence[str]) -> dict[str, 
     """The question as parameters of the query."""
     for name in question.names:
         if not name.entities and name.vector is None:
-            raise AlgorithmError(f"'{name.name}' is not an entity's name; encode its hint with the question first.")
+            raise AlgorithmError(
+                f"'{name.name}' is not the name of an entity; encode its hint with the question first."
+            )
     names = [
         {"keys": [keys[number] for number in name.entities], "vector": None if name.entities else _values(name.vector)}
         for name in question.names
@@ -288,7 +290,7 @@ class Neo4jStore:
     def _hold_and_run(self, text: str, values: Mapping[str, Any]) -> None:
         index = {"index": self._index}
         refusal = StoreConflictError(
-            f"Another export of index '{self._index}' to the same database has begun; this one has stopped."
+            f"Another export of index '{self._index}' to the same database has started; this one has stopped."
         )
         hold = (cypher("schema", "hold"), index)
         self._connection.write_held(hold, {"epoch": self._epoch}, (text, index | dict(values)), refusal)

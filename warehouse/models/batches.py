@@ -113,8 +113,8 @@ class Batches:
             if not self._budget.has_room_for(together):
                 if is_first:
                     raise errors.BudgetExceededError(
-                        "The budget of this run has no room for a single request of a batch; raise max_tokens or "
-                        "max_cost_usd. Everything so far is kept."
+                        "The budget of this run does not cover a single request of a batch; raise max_tokens or "
+                        "max_cost_usd. Finished work is kept."
                     )
                 break
             if len(keys) == settings.batch_requests or (keys and size + body_bytes + LINE_BYTES > MOST_BYTES):
@@ -177,8 +177,8 @@ class Batches:
                     self._collect(part, state)
         if refused:
             raise errors.ModelRejectedError(
-                f"{self._model} refused {plural(len(refused), 'batch', 'batches')} as a whole ({'; '.join(refused)}). "
-                "Nothing of it is paid, and the next run submits it again; if it was too large, lower "
+                f"{self._model} refused {plural(len(refused), 'batch', 'batches')} ({'; '.join(refused)}). "
+                "Nothing was billed, and the next run submits again; if a batch was too large, lower "
                 "models.batch_tokens or models.batch_requests."
             )
         return self._waiting() if self._own() else None
@@ -193,7 +193,7 @@ class Batches:
         return errors.WaitingError(
             f"{who} for {plural(count, 'reply', 'replies')} of {self._model} in "
             f"{plural(len(parts), 'batch', 'batches')}, due within {WINDOW_HOURS} hours of submission. Run the same "
-            f"command again later, or {otherwise}; nothing is asked twice.",
+            f"command again later, or {otherwise}; no request is sent twice.",
             count,
         )
 

@@ -90,7 +90,7 @@ class Budget:
         most_usd = "" if self._max_cost_usd is None else f" of {cost_words(self._max_cost_usd)}"
         return (
             f"The budget of this run is used up: {account.tokens}{most_tokens} tokens are spent ({spent}{most_usd}), "
-            f"and the next call may take {tokens} tokens ({cost_words(cost_usd)}). Everything so far is kept; to "
+            f"and the next call may take {tokens} tokens ({cost_words(cost_usd)}). Finished work is kept; to "
             "continue, run the same command again, or raise max_tokens or max_cost_usd."
         )
 

@@ -236,7 +236,7 @@ class PaidCalls:
         """
         with self._limiter.call() as in_flight:
             if request.stop.is_set():
-                raise errors.BudgetExceededError("The run is stopping; this call was not made.")
+                raise errors.BudgetExceededError("The run is stopping, so this call was not made.")
             reserved = self._budget.reserve(tokens, longest)
             usage, own, text, error, call_id = Usage(), None, "", "OutcomeUnknown", None
             started = self._clock()

@@ -253,7 +253,7 @@ def completion_of(document: Any) -> Answer[Completion]:
     """
     choices = document.get("choices") if isinstance(document, dict) else None
     if not isinstance(choices, list):
-        raise errors.MalformedReplyError("The reply is no chat completion.")
+        raise errors.MalformedReplyError("The reply is not a chat completion.")
     choice = _mapping(choices[0] if choices else None)
     message, usage = _mapping(choice.get("message")), _mapping(document.get("usage"))
     content, refusal, reason = message.get("content"), message.get("refusal"), choice.get("finish_reason")

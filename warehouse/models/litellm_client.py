@@ -49,7 +49,7 @@ _IMPORTING = Lock()
 
 
 def require_litellm() -> None:
-    """Imports nothing."""
+    """Raises if litellm is missing, without importing it."""
     if find_spec("litellm") is None:
         raise errors.ConfigurationError(
             f"Models of providers and of servers need the package litellm; {errors.install_words('models')}."
@@ -232,7 +232,7 @@ def embeddings(
         return answer.model_dump()
     except (ValueError, TypeError, KeyError, AttributeError) as error:  # litellm's own, at a reply of another form
         message = one_line(connection_words(error) or str(error))
-        malformed = errors.MalformedReplyError(f"The reply of {where} is none of embeddings: {message}")
+        malformed = errors.MalformedReplyError(f"The reply of {where} has no embeddings: {message}")
         raise CallFailedError(malformed, may_be_billed=True) from error
 
 
@@ -262,7 +262,7 @@ class BatchEndpoint:
         self._name, provider, *_ = import_litellm().get_llm_provider(model)
         if provider not in BATCH_PROVIDERS:
             raise errors.ConfigurationError(
-                f"Batches of {provider} cannot be found again by a key, so that a killed run might pay twice; "
+                f"Batches of {provider} cannot be looked up by a key, so a killed run might pay twice; "
                 f"models.mode=batch works with {', '.join(BATCH_PROVIDERS)}. Set models.mode=single."
             )
         self._provider = provider

@@ -43,7 +43,7 @@ class BFloat16Session:
         core = openvino.Core()
         if "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
             raise ConfigurationError(
-                "This processor does not multiply bfloat16 numbers, which would be slower than float32 here; set "
+                "This processor does not support bfloat16, which would be slower than float32 here; set "
                 "encoder.precision to float32."
             )
         options = {"INFERENCE_PRECISION_HINT": "bf16", "INFERENCE_NUM_THREADS": threads}
@@ -197,7 +197,7 @@ def unit_rows(vectors: Any, count: int, dimension: int, model: str) -> NDArray[n
     if dimension and rows.shape[1] != dimension:
         raise InvalidVectorError(
             f"The encoder {model} gave vectors of {rows.shape[1]} dimensions instead of {dimension}; set "
-            "encoder.dimension to what it gives, or encoder.name to the model that is meant."
+            "encoder.dimension to what it gives, or correct encoder.name."
         )
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = np.sqrt((rows * rows).sum(axis=1))

@@ -218,7 +218,7 @@ class _Condition:
             return "this version has no dates; they are found with the entities, by the stages of the strategy bridge"
         if not field.startswith(_METADATA):
             meant = nearest_name(field, [*_RECORD_FIELDS, *_DATE_FIELDS]) or f"metadata.{field}"
-            return f"there is no field '{field}'; did you mean {'metadata.NAME' if field == 'metadata' else meant}?"
+            return f"unknown field '{field}'; did you mean {'metadata.NAME' if field == 'metadata' else meant}?"
         known = sorted(name.removeprefix(_METADATA) for name in self._types if name.startswith(_METADATA))
         near = nearest_name(field.removeprefix(_METADATA), known)
         if near:

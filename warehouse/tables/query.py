@@ -41,7 +41,7 @@ _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     "max_temp_directory_size": "0KB",
 }
 SQL_MEMORY_MB: int = Settings.model_fields["sql_memory_mb"].default  # where there are no settings
-TOO_MUCH_MEMORY = "The query takes more memory than sql_memory_mb allows; ask for less, or raise it."
+TOO_MUCH_MEMORY = "The query takes more memory than sql_memory_mb allows; select less data, or raise the setting."
 _EXPLAIN = re.compile(
     r"\s*EXPLAIN(?:\s+ANALYZE)?(?:\s*\((?:ANALYZE|FORMAT)\b[\w\s,]*\))?(?P<explained>.*)", re.IGNORECASE | re.DOTALL
 )
@@ -152,8 +152,8 @@ def _refusals(*, may_read_files: bool) -> Iterator[None]:
             reason = f"SQL on an index reads its tables and files below the allowed folders only: {_words(error)}."
             raise StatementRejectedError(reason) from error
         raise StatementRejectedError(
-            "SQL on an index reads its tables only, no files and nothing from the network; to read files of your own "
-            "below a folder, say --allow-files DIR (in Python allow_files=)."
+            "SQL on an index reads its tables only, no files and nothing from the network; to read your own files "
+            "below a folder, add --allow-files DIR (in Python allow_files=)."
         ) from error
     except duckdb.OutOfMemoryException as error:
         raise StatementRejectedError(TOO_MUCH_MEMORY) from error
@@ -410,7 +410,7 @@ def _vector_table(index: IndexFolder, folder: VersionFolder, kind: str, record: 
         f"Vectors of kind '{kind}', {record.dimension} numbers each, by {record.model}.",
         ("id",),
         (
-            text_column("id", "id of what the vector is of"),
+            text_column("id", "id of the embedded row"),
             Column("vector", pa.list_(pa.float32(), record.dimension), "the vector"),
         ),
     )

@@ -17,7 +17,7 @@ from polyhop.schemas.records import SourceKind
 from polyhop.schemas.settings import ResolutionSettings
 from polyhop.schemas.tables import CHANGE_KINDS
 from polyhop.warehouse.build import kept_files
-from polyhop.warehouse.files.disk import GRAPHML, JSON_LINES, named_file, require_place, writing
+from polyhop.warehouse.files.disk import GRAPHML, JSON_LINES, named_file, require_writable, writing
 from polyhop.warehouse.files.layout import Layout, VersionFolder
 from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.statements import statement, statements
@@ -212,7 +212,7 @@ def export_graphml(tables: Path, target: Path) -> tuple[int, int]:
 def export_parquet(tables: Path, folder: Path) -> tuple[int, int]:
     """Writes entities and relations as two Parquet files in a folder, which is made if need be; says how many."""
     if not folder.is_dir():
-        require_place(folder, "the graph")
+        require_writable(folder, "the graph")
         with writing("the graph", folder):
             folder.mkdir()
     with (

@@ -61,7 +61,7 @@ def translated(database: Path) -> Iterator[None]:
         if reason is not None:
             raise StoreError(f"Cannot write vectors to {database}: {reason}.") from error
         said = str(error).strip().split("\n", 1)[0].removeprefix("lance error: ").split(", /root/")[0]
-        raise DamagedStoreError(database, index_of(database), f"LanceDB says: {said[:120]}") from error
+        raise DamagedStoreError(database, index_of(database), f"LanceDB failed: {said[:120]}") from error
 
 
 # Source: architecture.md section 3; algorithms.md 2.8, 2.9.

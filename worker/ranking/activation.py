@@ -51,7 +51,9 @@ def find_seeds(
         if name.entities:
             found += [(entity, 1.0, name.match) for entity in name.entities]
         elif name.vector is None:
-            raise AlgorithmError(f"'{name.name}' is not an entity's name; encode its hint with the question first.")
+            raise AlgorithmError(
+                f"'{name.name}' is not the name of an entity; encode its hint with the question first."
+            )
         else:
             near = nearest(vectors, name.vector, count, search)
             scores = seed_scores(vectors[near], name.vector, question.vector, rule.score)

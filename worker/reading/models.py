@@ -215,7 +215,7 @@ class AskingReader:
         if not self._is_offered(item):
             return self._read_instead(item, None)
         prompt, error = self._task.prompt, ContextTooLongError.__name__
-        why = f"The question leaves no room for {self.unit} within {self._budget_tokens} tokens."
+        why = f"The question is too long to fit {self.unit} within {self._budget_tokens} tokens; ask a shorter one."
         use = ModelUse(self._chat.model, prompt.name, prompt.hash, usage=Usage(), error_class=error, error=why)
         return self._read_instead(item, use)
 
@@ -233,7 +233,7 @@ class AskingReader:
         (reading,) = self.fallback.read([item])
         if use is not None:
             fields = {"model": use.model, "prompt": use.prompt, "error": use.error_class}
-            _LOG.info("a model gave no usable reply; read without it", extra={"fields": fields})
+            _LOG.info("a model gave no usable reply; fell back to the rule-based reader", extra={"fields": fields})
         return replace(reading, use=use)
 
 

@@ -24,7 +24,7 @@ _WORD = re.compile(r"[^\W_]")
 
 @dataclass(frozen=True, slots=True)
 class CallBound:
-    """The most that a strategy asks of a model for one question, of one kind, besides what has to be asked again."""
+    """Upper bound on a strategy's model calls of one kind per question, retries excluded."""
 
     task: str  # The kind, "hub.partial" for instance.
     calls: int

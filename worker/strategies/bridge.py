@@ -66,7 +66,7 @@ class BridgeLexicalParameters(Parameters):
 
     seeds: int = Field(5, ge=1, le=10_000, description="k: passages that start the walk, default 5.")
     seed_temperature: float = Field(
-        0.1, gt=0, le=100, description="tau: how evenly they share, small favours the best, default 0.1."
+        0.1, gt=0, le=100, description="tau: temperature of their weights; small favours the best, default 0.1."
     )
     restart: float = Field(0.1, gt=0, lt=1, description="alpha: probability of returning to the seeds, default 0.1.")
     title_boost: float = Field(
@@ -87,10 +87,10 @@ class BridgeParameters(BridgeLexicalParameters):
     grid: ClassVar[Mapping[str, str]] = {"graph_weight": ".1,.2,.35,.5", "lexical_weight": ".15,.3,.5"}  # Likewise.
 
     lexical_weight: float = Field(
-        0.3, ge=0, le=1000, description="mu: weight of BM25 beside the cosine among the seeds, default 0.3."
+        0.3, ge=0, le=1000, description="mu: weight of BM25 relative to the cosine when choosing seeds, default 0.3."
     )
     seed_temperature: float = Field(
-        0.03, gt=0, le=100, description="tau: how evenly they share, small favours the best, default 0.03."
+        0.03, gt=0, le=100, description="tau: temperature of their weights; small favours the best, default 0.03."
     )
     graph_weight: float = Field(0.2, ge=0, le=1000, description="lambda: weight of the walk in the score, default 0.2.")
 
@@ -125,7 +125,7 @@ class Similarity:
 
 @strategy(
     "bridge-lexical",
-    "As bridge, with BM25 in place of vectors.",
+    "As bridge, with BM25 instead of vectors.",
     BridgeLexicalParameters,
     needs={"graph", "lexical:stems"},
 )
@@ -201,7 +201,7 @@ class BridgeLexicalStrategy(RankedStrategy):
     def _ranking(
         self, similarity: Similarity, beside: Masses, stems: list[int], coverage_weight: float, limit: int
     ) -> Ranking:
-        """The first by cover, the rest by score: similarity and what counts beside it.
+        """Re-ranks the pool by coverage; the rest stays in score order.
 
         Of a large version, candidates are what is most similar, and what most of the walk arrives at.
         """
@@ -261,7 +261,7 @@ class BridgeStrategy(BridgeLexicalStrategy):
         self._error = cosine_error(self._matrix.shape[1])
 
     def _searches(self, vectors: Iterable[NDArray[np.float32]], limit: int) -> list[Future[NDArray[np.intp]]]:
-        """Begins to look for the passages nearest to each of these vectors in a large version, beside what follows."""
+        """Starts nearest-neighbour searches in the background."""
         count = max(NEAR, limit, self._parameters.seeds)
         begun = [] if self._large is None else [self._large.search(vector, count) for vector in vectors]
         wait(begun, HEAD_START)

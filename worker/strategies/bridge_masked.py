@@ -1,7 +1,7 @@
 """`bridge-masked`: bridge with a second look at the question, encoded once more without its rare names.
 
-What is asked and about whom pull apart, so that passages of the second hop, which lack the names, come closer. The walk
-also uses parts of titles as edges; BM25 counts as far as it earns trust. Source: bridge-masked.md 1, 3.
+Removing the names lets second-hop passages, which do not mention them, rank higher. The walk also uses parts of titles
+as edges; BM25 is weighted by how much it is trusted. Source: bridge-masked.md 1, 3.
 """
 
 import time
@@ -82,7 +82,8 @@ class BridgeMaskedParameters(BridgeParameters):
 
 @strategy(
     "bridge-masked",
-    "As bridge, with a second encoding of the question without its rare names, and BM25 only where it earns trust.",
+    "As bridge, with a second encoding of the question without its rare names, and BM25 weighted by how much it is "
+    "trusted.",
     BridgeMaskedParameters,
     needs={"graph", "graph:title-chunks", "lexical:stems", "vectors:passage"},
     batches=True,

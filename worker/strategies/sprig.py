@@ -175,7 +175,7 @@ class WalkParameters(Parameters):
     """SPRIG, tables A.1 and A.2 and figure A.4."""
 
     entity_penalty: float = Field(
-        0.5, ge=0, le=10, description="q: a question entity starts with df ** -q, default 0.5; 0 makes all equal."
+        0.5, ge=0, le=10, description="q: a question entity has start weight df ** -q, default 0.5; 0 makes all equal."
     )
     hub_penalty: float = Field(
         0.5, ge=0, le=10, description="p: steps to an entity are scaled by df ** -p, default 0.5; 0 switches it off."
