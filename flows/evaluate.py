@@ -60,7 +60,7 @@ OnProgress = Callable[[str, int, int], None] | None
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What came out: the JSON of `polyhop eval`, what is stored of it, the question records that were left out."""
+    """Result of an evaluation: the JSON of `polyhop eval`, its stored form, and the skipped question records."""
 
     report: dict[str, Any]
     run: dict[str, Any]
@@ -214,7 +214,7 @@ def _written(texts: Sequence[str]) -> list[str]:
 
 
 def _baselines_of(request: requests.EvaluationRequest, evaluated: list[str]) -> list[str]:
-    """What the others are compared with: the baselines asked for, the first of the strategies if there are none."""
+    """Baselines of the comparison: the requested ones, by default the first strategy."""
     asked = [name for label in _written(request.baselines) for name in requests.parse_range(label).points]
     for name in asked:
         if name not in evaluated:
@@ -258,7 +258,7 @@ def _sample_of(
 def answering_settings(
     settings: Settings, built_with: Mapping[str, object], where: str | None = None
 ) -> dict[str, object]:
-    """What determines the answers: {name: value}; settings that the version was built with begin with `index.`."""
+    """Settings that determine the answers, {name: value}; those of the index begin with `index.`."""
     own = flatten(settings.model_dump(mode="json", exclude=_NOT_ANSWERING))
     building = {name: section for name, section in built_with.items() if name in _BUILDING}
     own |= {} if where is None else {"questions.where": where}
@@ -364,7 +364,7 @@ def _index_cost(published: PublishedIndex, variant: requests.Variant | None) -> 
 
 
 def _taken(uses: Sequence[ModelUse]) -> dict[str, Any]:
-    """What reading took of a model, the warm-up question included; `fallbacks` were read by rules after all."""
+    """Model use of reading, the warm-up question included; `fallbacks` were read by rules instead."""
     spent = sum((use.spent for use in uses), Usage())
     return {
         "model": uses[0].model if uses else None,
@@ -453,7 +453,7 @@ def _rows(
 
 
 def left_out_sentences(evaluation: Evaluation) -> list[str]:
-    """What was not evaluated, and why: question records, supporting ids, golden triples, strategies of `all`."""
+    """Sentences about skipped question records, supporting ids, golden triples and strategies, with reasons."""
     report = evaluation.report
     sentences = [f"{record.source} line {record.line} was left out: {record.reason}" for record in evaluation.bad]
     if report["unknown_supporting"]:
@@ -485,7 +485,7 @@ def left_out_sentences(evaluation: Evaluation) -> list[str]:
 
 
 def _without_gold(report: Mapping[str, Any]) -> list[str]:
-    """What the questions have no gold for, so that it is not judged: answers, or anything at all."""
+    """Sentences about missing gold: answers only, or everything."""
     has_answers = any(found["answered"]["share"] is not None for found in report["strategies"].values())
     if has_answers:
         return []
@@ -503,7 +503,7 @@ def stored_run(settings: Settings, number: int) -> evaluations.StoredRun:
 
 
 def stored_rows(settings: Settings) -> list[dict[str, Any]]:
-    """What is stored, the oldest first: one row per evaluation; one that cannot be read is {run, error}."""
+    """Stored evaluations, oldest first, one row each; an unreadable one is {run, error}."""
     folder = Layout(settings.root).evaluations
     rows: list[dict[str, Any]] = []
     for number in evaluations.run_numbers(folder):
@@ -531,7 +531,7 @@ def stored_row(stored: evaluations.StoredRun) -> dict[str, Any]:
 
 
 def compare(settings: Settings, first: int, second: int) -> dict[str, Any]:
-    """What changed from one stored evaluation to another."""
+    """Compares two stored evaluations."""
     one, other = stored_run(settings, first), stored_run(settings, second)
     changes = reporting.compare_runs(one.run, other.run, (one.question_rows(), other.question_rows()))
     latency = {
@@ -562,7 +562,7 @@ def strategy_rows(stored: evaluations.StoredRun) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What came out: the JSON of `polyhop tune`, and what is to be said beside it."""
+    """Result of tuning: the JSON of `polyhop tune`, and its sentences."""
 
     report: dict[str, Any]
     sentences: list[str]

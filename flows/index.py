@@ -69,7 +69,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class RunHistory:
-    """What is recorded of one run; `begin` once it holds the writer's lease, `stage` around each stage."""
+    """Record of one run; call `begin` once it holds the writer's lease, and use `stage` around each stage."""
 
     def __init__(self, folder: IndexFolder, request: IndexRequest, report: IndexReport) -> None:
         self._folder, self.request, self.report = folder, request, report
@@ -334,14 +334,14 @@ class _Run:
         return self._manifest.stages.get(stage.name)
 
     def _holds(self, stage: Stage, build: Build) -> bool:
-        """Whether the current version has the whole result of this stage, whose fingerprint the build knows."""
+        """Returns whether the current version has the whole result of this stage with the same fingerprint."""
         record = self._record_to_keep(stage)
         if record is None or self._damage.concerns(stage.table_names, stage.arrays):
             return False
         return record.is_final and record.fingerprint == build.fingerprint(stage.name)
 
     def _is_known_source(self) -> bool:
-        """Whether the current version was made of the very source that was just read, in the same place, undamaged."""
+        """Returns whether the current version was made of the source just read, at the same location, undamaged."""
         build, record = self._build, self._record_to_keep(self._source)
         if self._damage or record is None or is_elsewhere(build, self._require()):
             return False
@@ -349,7 +349,7 @@ class _Run:
         return (record.fingerprint, record.outcome) == (build.fingerprint(self._source.name), outcome)
 
     def _failed_again(self) -> bool:
-        """Whether stages were tried again in vain: what had failed failed again."""
+        """Returns whether the failed units of all stages failed again."""
         build, records = self._build, self._require().stages
         return records.keys() == build.counts.keys() and all(
             records[name].fingerprint == build.fingerprint(name)
@@ -636,7 +636,7 @@ def _without(build: Build, name: str, manifest: Manifest | None, damaged: Collec
 
 
 def is_elsewhere(build: Build, manifest: Manifest) -> bool:
-    """Whether the source is read as a whole from another place than a version says: it has moved, or is another one."""
+    """Returns whether the source is read in full from another location than the version records."""
     if build.source is None or build.is_partial:
         return False
     if build.source_kind == "graph" or not manifest.sources:
@@ -646,7 +646,7 @@ def is_elsewhere(build: Build, manifest: Manifest) -> bool:
 
 
 def _is_unnamed_source(build: Build, manifest: Manifest) -> bool:
-    """Whether the source is the one that a graph's index was made from, or a version that kept no names of sources."""
+    """Returns whether the source is the one of a graph index, or of a version that stored no names of sources."""
     kind = source_kind(manifest.stages)
     if not manifest.source or (kind == build.source_kind == "corpus" and manifest.sources):
         return True  # nobody can know, or sources have names
@@ -656,7 +656,7 @@ def _is_unnamed_source(build: Build, manifest: Manifest) -> bool:
 
 
 def _is_place(location: str, source: Source | None) -> bool:
-    """Whether a source lies where another one was read, by the same path or through links."""
+    """Returns whether two sources have the same location, by path or through links."""
     known = source_of(location)
     if not location or source is None or place_of(known) == place_of(source):
         return bool(location) and source is not None

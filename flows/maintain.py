@@ -169,7 +169,7 @@ _SHOWN = 5  # ids of a difference that a line names; their number is said
 
 @dataclass(slots=True)
 class VerifyReport:
-    """What differs, by store, in sentences."""
+    """Differences by store, in sentences."""
 
     index: str
     version: int
@@ -177,12 +177,12 @@ class VerifyReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing differs."""
+        """Returns whether no store differs."""
         return not self.sentences
 
     @property
     def sentences(self) -> list[str]:
-        """What differs, of all stores."""
+        """Differences of all stores."""
         return [sentence for found in self.differences.values() for sentence in found]
 
     def to_json(self) -> dict[str, Any]:
@@ -304,7 +304,7 @@ def _vectors_of(index: IndexFolder, folder: VersionFolder, kind: str, record: Ve
 
 
 def graph_differences(published: Published, store: GraphStore) -> list[str]:
-    """What differs between a published version and a graph store, in sentences."""
+    """Differences between a published version and a graph store, in sentences."""
     record = store.recorded()
     found = []
     if record is None or record.fingerprint != published.fingerprint:

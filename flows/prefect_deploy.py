@@ -84,12 +84,12 @@ class Deployment:
 
     @property
     def description(self) -> str:
-        """What its runs do."""
+        """Description of the deployment's runs."""
         return DESCRIPTIONS[self.kind]
 
     @property
     def tags(self) -> list[str]:
-        """Of it and all its runs."""
+        """Tags of the deployment and all its runs."""
         return runs.run_tags(self.kind, self.index)
 
 

@@ -195,7 +195,7 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
 
 
 def _show(settings: Settings, before: dict[str, int], report: reports.IndexReport, source_name: str) -> None:
-    """What became of the run: a line of the log, its name, artifacts, events; of an unchanged index only a summary."""
+    """Reports a run: a log line, its name, artifacts and events; only a summary for an unchanged index."""
     key = partial(runs.artifact_key, "index", report.index)
     said = reports.headline(report)
     get_run_logger().info("index %s: %s", report.index, said)

@@ -1,4 +1,4 @@
-"""Who does the batches of a run: this process, further ones here, or a Dask cluster; and its share of models.
+"""Executors of a run's batches: this process, more processes here, or a Dask cluster; and the run's share of models.
 
 A pool starts when its first batch comes, so that a run that finds nothing to do starts nothing. A process that dies
 costs the batches in flight: they are done again.
@@ -50,7 +50,7 @@ def model_run(note: Callable[[str], None] | None = None, index: str = "") -> Ite
 
 
 def model_use() -> ModelUse:
-    """What models have taken in this run so far."""
+    """Model use of this run so far."""
     use = chats_usage()
     spent, unknown = use.spent, use.unknown
     return ModelUse(
@@ -121,7 +121,7 @@ def _unseen(build: Build) -> ConfigurationError:
 
 
 def is_elsewhere(root: Path) -> bool:
-    """Whether this process does not see a run's root, or has another one of its own (POLYHOP_ROOT)."""
+    """Returns whether this process cannot access a run's root, or has another one (POLYHOP_ROOT)."""
     own = os.environ.get("POLYHOP_ROOT")
     return not os.access(root, os.R_OK | os.X_OK) or (own is not None and Path(own).expanduser().resolve() != root)
 

@@ -123,7 +123,7 @@ def plan(
     root: str | Path | None = None,
     settings: Settings | None = None,
 ) -> "IndexPlan":
-    """What indexing would ask of the configured models, and cost; asks nobody (`polyhop plan`).
+    """Estimates the model calls and the cost of indexing, without a call (`polyhop plan`).
 
     Raises:
         SourceError: If the source cannot be used.
@@ -150,7 +150,7 @@ class Job:
     _settings: Settings
 
     def is_open(self) -> bool:
-        """Whether questions are left to answer."""
+        """Returns whether questions are left to answer."""
         with open_questions(self._settings) as queue:
             queue.sweep()
             return queue.job(self.id).is_open
@@ -449,7 +449,7 @@ class Index:
 
     @property
     def session(self) -> IndexSession:
-        """What answers: for batches, evaluation and benchmarks."""
+        """The session that answers, for batches, evaluation and benchmarks."""
         return self._session
 
     def ask(

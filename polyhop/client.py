@@ -215,7 +215,7 @@ class RemoteIndex(AbstractContextManager["RemoteIndex"]):
         return self._request("POST", f"{self._path}/{way}", kind, content=written, headers=headers)
 
     def _request(self, method: str, path: str, kind: TypeAdapter[T], **content: Any) -> T:
-        """What the server replies; what it refuses, and what fails on the way, is raised as an error of ours."""
+        """Sends a request and parses the reply; refusals and failed connections are raised as errors of Polyhop."""
         try:
             reply = self._http.request(method, path, **content)
         except httpx.HTTPError as error:
@@ -248,7 +248,7 @@ def _problem(document: dict[str, Any]) -> errors.PolyhopError:
 
 
 def _shows_no_request(record: logging.LogRecord) -> bool:
-    """Of httpx: it logs the address of each request, which has the names that are asked for."""
+    """Filters httpx's log records of requests, whose addresses contain names from questions."""
     return "/api/v1/indexes/" not in record.getMessage()
 
 

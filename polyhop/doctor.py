@@ -120,7 +120,7 @@ def check_packages(_: Settings) -> str:
 
 
 def requirement_fault(line: str) -> str:
-    """What is wrong with an installed package, "" if nothing is; one of an extra may be missing."""
+    """Fault of an installed package; "" if there is none. Packages of extras may be missing."""
     from packaging.requirements import Requirement
 
     wanted = Requirement(line)

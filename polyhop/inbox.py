@@ -119,7 +119,7 @@ def _refused(origin: str, reason: str) -> SourceError:
 def _items(
     settings: Settings, layout: Layout, given: Records
 ) -> Iterator[tuple[str, SourceRecord | BadRecord | Tombstone]]:
-    """What was given, each with the words that name it."""
+    """Yields the given records, each with the words that name it in messages."""
     limits = ConversionLimits(passage_characters=settings.corpus.max_passage_characters)
     with Converter(limits, layout.document_cache) as converter:
         for number, one in enumerate([given] if isinstance(given, str | Path | Mapping) else given, start=1):
@@ -218,7 +218,7 @@ class InboxRun:
     ended: Event = field(default_factory=Event, repr=False)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Whether it has ended, by then at the latest; None: waits until it has."""
+        """Waits for the end of the run, at most `seconds` (None: without limit); returns whether it has ended."""
         return self.ended.wait(seconds)
 
     def to_json(self) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def waiting_workers(workers: Iterable[WorkerRow]) -> list[dict[str, Any]]:
 
 
 def unserved_sentence(job: JobRow, workers: Iterable[WorkerRow], settings: Settings) -> str:
-    """How to start a worker for an open job whose queue no worker serves; "" if one does."""
+    """Sentence on how to start a worker, for an open job whose queue no worker serves; "" if one does."""
     if not job.is_open or any(job.queue in worker.queues for worker in workers):
         return ""
     is_default = settings.root == Settings.model_fields["root"].default
@@ -80,7 +80,7 @@ def unserved_sentence(job: JobRow, workers: Iterable[WorkerRow], settings: Setti
 
 
 class QuestionPace:
-    """How fast questions end, from one look to the next, and how long the open ones take at that pace."""
+    """Rate of answered questions between looks at a job, and the time left at that rate."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -80,7 +80,7 @@ def redacted_tree(value: Any) -> Any:
 
 
 def has_secret(value: object) -> bool:
-    """Whether a value of a setting holds a secret, so that it must not be a parameter or an argument."""
+    """Returns whether a value of a setting holds a secret, so that it must not be a parameter or an argument."""
     return isinstance(value, str) and redact(value) != value
 
 
@@ -486,7 +486,7 @@ def extensions(group: str) -> Mapping[str, EntryPoint]:
 
 
 def install_words(extra: str) -> str:
-    """How to install an extra: no package index has Polyhop, so pip needs the wheel's file (docs/install.md)."""
+    """Instruction to install an extra: no package index has Polyhop, so pip needs the wheel (docs/install.md)."""
     wheel = f"else the wheel with [{extra}] (docs/install.md)"
     return f"install the extra '{extra}': uv sync --extra {extra} in a checkout, {wheel}"
 

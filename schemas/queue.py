@@ -1,4 +1,4 @@
-"""What goes into the question queue and comes out of it: jobs, submissions, results, and their stored forms.
+"""Types of the question queue: jobs, submissions, results, and their stored forms.
 
 Times are seconds since 1970 on the queue's own clock.
 """
@@ -23,7 +23,7 @@ DEATHS_PER_ATTEMPT = 5
 
 
 class QuestionState(StrEnum):
-    """Where a question stands; it is in exactly one state, and `done` exactly if it has a result."""
+    """State of a question; it is in exactly one state, and `done` exactly if it has a result."""
 
     QUEUED = "queued"
     LEASED = "leased"
@@ -34,7 +34,7 @@ class QuestionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """How a job's questions are to be answered.
+    """Settings of a job's questions.
 
     `limit` is the number of passages per question; a higher `priority` goes first; `deadline_seconds` counts from
     submission; the same `key` again submits nothing and gives the same job; answers by rules below `min_confidence` are
@@ -115,7 +115,7 @@ class FailedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ErrorCount:
-    """How many dead questions of a job have one kind of error, and one such error's text."""
+    """Number of a job's dead questions with one class of error, and an example of its text."""
 
     error_class: str
     count: int
@@ -155,7 +155,7 @@ class JobRow:
 
     @property
     def is_open(self) -> bool:
-        """Whether anything is still to be answered."""
+        """Returns whether any question is still open."""
         return self.open_count > 0
 
 
@@ -212,7 +212,7 @@ class QueueMetrics:
 
 
 def submission_hash(spec: JobSpec, questions: Sequence[NewQuestion]) -> str:
-    """What a job asks, and of what: equal for the same work whatever its name, priority, deadline or attempts."""
+    """Hash of a job's work: equal for the same questions whatever the name, priority, deadline or attempts."""
     how = [spec.queue, spec.index, spec.strategy, dict(spec.parameters), spec.limit]
     how += [] if spec.min_confidence is None else [spec.min_confidence]
     how += [] if spec.where is None else ["where", spec.where]

@@ -239,7 +239,7 @@ Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 
 
 class HubSettings(Section):
-    """What hubs are, and what is indexed of them (strategies hublink, hublink-topic, hub-facets)."""
+    """Selection of hubs, and the indexed part of their paths (strategies hublink, hublink-topic, hub-facets)."""
 
     types: Listed = Field(
         (),
@@ -360,12 +360,12 @@ class ModelSettings(Section):
     )
 
     def asks_in_batches(self, task: str) -> bool:
-        """Whether requests of a task wait for batches."""
+        """Returns whether requests of a task wait for batches."""
         return "batch" in self.mode or _STEPS.get(task, "read") in self.mode
 
 
 class RunnerSettings(Section):
-    """Which processes do the batches of extraction by rules and of embedding."""
+    """Executor of rule-based extraction and embedding batches."""
 
     kind: Literal["auto", "local", "processes", "dask"] = Field(
         "auto",
@@ -421,7 +421,7 @@ class WorkerSettings(Section):
 
 
 class ReaderSettings(Section):
-    """Whether answers are read, and how without a model."""
+    """Reading of answers, and its confidence without a model."""
 
     reads: bool = Field(default=True, description="Read answers; false ranks passages only (`--reader none`).")
     min_confidence: float = Field(
@@ -439,7 +439,7 @@ DEFAULT_STRATEGIES = (
 
 
 class CorpusSettings(Section):
-    """How records become passages."""
+    """Splitting of records into passages."""
 
     language: str = Field(
         ENGLISH,
@@ -469,7 +469,7 @@ class CorpusSettings(Section):
 
 
 class GraphSettings(Section):
-    """How a knowledge graph is read (`polyhop index --graph`)."""
+    """Reading of a knowledge graph (`polyhop index --graph`)."""
 
     languages: str = Field(
         "en",
@@ -495,7 +495,7 @@ class GraphSettings(Section):
 
 
 class ExtractionSettings(Section):
-    """How names, relations and propositions are found."""
+    """Extraction of names, relations and propositions."""
 
     ner: Annotated[str, one_of("rules", "regex", "spacy", "spacy:NAME")] = Field(
         "rules",
@@ -525,7 +525,7 @@ class ExtractionSettings(Section):
 
 
 class ResolutionSettings(Section):
-    """How names become entities."""
+    """Resolution of names to entities."""
 
     method: Literal["off", "rules", "model"] = Field(
         "rules",

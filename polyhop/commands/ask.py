@@ -119,7 +119,7 @@ def _print_sentences(answer: "Answer") -> None:
 
 
 def silence(answer: "Answer") -> str:
-    """What is said where there is no short answer: why, and the best guess."""
+    """Sentence for an answer without a short answer: the reason, and the best guess."""
     if answer.reading.get("kind") == UNREAD:
         return "(reading is disabled; --reader rules or --reader model enables it)"
     if answer.sentences and answer.reading.get("kind") != "generated":
@@ -156,7 +156,7 @@ def _print_rankings(answer: "Answer", texts: Mapping[str, str]) -> None:
 
 
 def certainty(answer: "Answer") -> str:
-    """How far to trust an answer by rules: computed from values, or possible, with a confidence."""
+    """Confidence of a rule-based answer: computed from values, or possible with a number."""
     kind, confidence = answer.reading.get("kind"), answer.reading.get("confidence")
     if not answer.answer or kind not in {"computed", "extracted"}:
         return ""
@@ -171,7 +171,7 @@ def print_source(sentence: dict[str, Any] | None, guess: str = "") -> None:
 
 
 def _print_reading(reading: dict[str, Any]) -> None:
-    """What the model took; nothing if none was asked."""
+    """Prints the model's use of tokens; nothing if no model was called."""
     if not reading.get("model"):
         return
     usage, prompt = reading["usage"], reading["prompt"]

@@ -139,7 +139,7 @@ def _show(report: dict[str, Any], *, json: bool) -> None:
 
 
 def _asked(count: int, sample: Mapping[str, int] | None) -> str:
-    """How many questions were asked, and of how many if they are a sample."""
+    """Number of questions asked, and the total if they are a sample."""
     if sample is None or sample["size"] >= sample["of"]:
         return plural(count, "question")
     size, seed = sample["size"], sample["seed"]
@@ -197,7 +197,7 @@ def print_evaluation(report: Mapping[str, Any]) -> None:
 
 
 def _print_reading(report: Mapping[str, Any]) -> None:
-    """Who read the answers, and how they are judged."""
+    """Prints the reader of the answers and how they were scored."""
     if report["reader"] == "none":
         print_line("Reading is disabled (--reader none), so em and f1 are not reported")
     elif "long_answers" in report:
@@ -315,7 +315,7 @@ def changed_rows(changes: Mapping[str, Any]) -> list[list[object]]:
 
 
 def print_comparison(changes: Mapping[str, Any]) -> None:
-    """What changed from the first to the second stored evaluation."""
+    """Prints the changes from the first to the second stored evaluation."""
     print_line(f"Evaluation {changes['first']} -> {changes['second']}")
     _print_facts(changes)
     if not changes["strategies"]:

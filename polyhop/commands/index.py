@@ -171,7 +171,7 @@ def _run(settings: "Settings", request: "IndexRequest", *, on_prefect: bool) -> 
 
 
 def _show(settings: "Settings", report: "IndexReport", *, json: bool) -> None:
-    """What a run did, what it left out, and what to do about it."""
+    """Prints the result of a run, skipped files and records, and advice."""
     from polyhop.flows.reports import quarantine_rows, run_advice
 
     print_unread(report.unread, report.unread_files)
@@ -196,7 +196,7 @@ def print_unread(unread: Mapping[str, int], files: Sequence[str]) -> None:
 
 
 def print_report(report: "IndexReport") -> None:
-    """What happened, in words."""
+    """Prints the report of a run as text."""
     counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report.counts.items() if count)
     total = sum(report.seconds.values())
     pin = [report.pin_sentence] if report.pin_sentence else []
@@ -226,7 +226,7 @@ def print_report(report: "IndexReport") -> None:
 
 
 def _print_advice(report: "IndexReport") -> None:
-    """What did not work out, and where to look."""
+    """Prints warnings of a run, with the command that shows details."""
     if report.counts.get("hubs") == 0:
         print_line(
             "  no node is a hub: index again with --set hubs.types=TYPE or a lower hubs.min_edges; the types: "
@@ -304,7 +304,7 @@ def print_plan(made: "IndexPlan") -> None:
 
 
 def print_questions(model: str, asked: Mapping[str, Mapping[str, Any]]) -> None:
-    """What a question asks of the model for reading at most, a line per strategy that asks it by itself."""
+    """Prints the upper bound of model calls per question, one line per strategy that calls the model itself."""
     for strategy, row in asked.items():
         tasks = ", ".join(f"{calls} {task}" for task, calls in row["tasks"].items())
         tokens = f"{row['prompt_tokens']:,} + {row['completion_tokens']:,} tokens, {cost_words(row['cost_usd'])}"
@@ -312,7 +312,7 @@ def print_questions(model: str, asked: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _cost(made: "IndexPlan", document: dict[str, Any]) -> str:
-    """What it would cost, or why no amount is given."""
+    """Estimated cost, or the reason why there is no amount."""
     if made.graph and not made.steps:
         return "no cost: no stage calls a model"
     if not document["calls"]:
@@ -335,7 +335,7 @@ def _cost(made: "IndexPlan", document: dict[str, Any]) -> str:
 
 
 def _in_batches(planned: Mapping[str, Any]) -> str:
-    """What the provider's batches would cost, and how long runs would wait for them."""
+    """Estimated cost and waiting time with the provider's batches."""
     cost, waits = planned["cost_usd"], planned["waits"]
     amount = "price unknown; set models.batch_price"
     if cost is not None:

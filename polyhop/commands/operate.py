@@ -162,7 +162,7 @@ def maintain(
 
 
 def print_report(report: "MaintenanceReport") -> None:
-    """What went, and what each part takes before and after."""
+    """Prints removed items, and the size of each part before and after."""
     verb = "would be removed" if report.dry_run else "removed"
     for name, numbers in report.removed_versions.items():
         if numbers:

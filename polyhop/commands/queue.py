@@ -421,7 +421,7 @@ def worker(
 
 
 def _unknown_queues(queue: "QuestionQueue", names: Iterable[str]) -> str:
-    """That some queues have no job, and which have; "" if all have."""
+    """Sentence that some queues have no job, with the queues that have; "" if all have."""
     known = queue.names()
     unknown = ", ".join(f"'{name}'" for name in names if name not in known)
     having = f"queues with jobs: {', '.join(known)}" if known else "no queue has jobs yet"

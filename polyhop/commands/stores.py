@@ -217,7 +217,7 @@ def _print_difference(
 
 
 def _print_answers(asked: dict[str, Any]) -> None:
-    """How often answers differ between two versions, and the first questions whose answers do."""
+    """Prints counts of answers that differ between two versions, and the first such questions."""
     print_line(
         f"questions: {asked['asked']:,} asked; other answers: {asked['other_answers']:,}, "
         f"guesses: {asked['other_guesses']:,}, sentences: {asked['other_sentences']:,}, "

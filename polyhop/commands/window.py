@@ -81,7 +81,7 @@ def listening_socket(host: str, port: int) -> Iterator[socket.socket]:
 
 
 def address(host: str, port: int) -> str:
-    """What a browser is given."""
+    """Address for a browser."""
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 

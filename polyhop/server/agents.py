@@ -136,7 +136,7 @@ def make_tools(service: Service) -> "MCPServer[Any]":
 
 
 async def _told(work: Awaitable[T]) -> T:
-    """What the work gives; an error of ours reaches the client, of a tool as of a resource, as its sentence."""
+    """Awaits the work and turns errors of Polyhop into error replies with their sentence, for tools and resources."""
     from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
     try:

@@ -1,4 +1,4 @@
-"""Who may ask, and how much: the Host header, the token, sites of its own, requests of a bounded number, size and time.
+"""Access control: the Host header, the token, same-site requests, and limits on their number, size and time.
 
 A page elsewhere whose name was made to lead here is refused by the Host header (DNS rebinding), requests that browsers
 send for other sites change and read nothing, and no script stands inside a page.
@@ -188,7 +188,7 @@ def allow_files() -> None:
 
 
 def session_of(token: str) -> str:
-    """What the login form's cookie holds: made from the token, which it does not show."""
+    """Value of the login cookie, derived from the token without revealing it."""
     return hmac.new(token.encode(), b"polyhop session", sha256).hexdigest()
 
 
@@ -206,7 +206,7 @@ def own_hosts(host: str) -> set[str]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only programs of this machine reach an address."""
+    """Returns whether an address is reachable from this machine only."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -258,5 +258,5 @@ def _refusal(scope: Scope, refused: RefusedError) -> Response:
 
 
 def csrf_token() -> str:
-    """What a form that changes something carries, and other sites cannot know."""
+    """Token of forms that change something, unknown to other sites."""
     return hmac.new(CSRF_SECRET, b"forms", sha256).hexdigest()

@@ -56,7 +56,7 @@ class Pages:
 
 
 def index_link(index: str, version: int | None) -> Callable[..., str]:
-    """What makes addresses of pages below /indexes/NAME, of one version (None: of the current one)."""
+    """Returns a function that builds addresses below /indexes/NAME, of one version (None: the current one)."""
 
     def link(*parts: str, **query: object) -> str:
         path = "/".join(quote(part, safe="") for part in ("indexes", index, *parts))

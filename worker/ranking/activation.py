@@ -20,7 +20,7 @@ _MATCHES: tuple[Match, ...] = ("exact", "alias", "vector")
 
 
 def entities_per_name(budget: int, name_count: int) -> int:
-    """How many nearest entities each name may have: `max(1, budget // names)`. Source: algorithms.md 1.5 step 2b."""
+    """Maximum number of nearest entities per name: `max(1, budget // names)`. Source: algorithms.md 1.5 step 2b."""
     return max(1, budget // max(1, name_count))
 
 
@@ -31,7 +31,7 @@ Search = Callable[[NDArray[np.float32], int], NDArray[np.intp]]
 def find_seeds(
     vectors: NDArray[np.float32], question: SpreadQuestion, rule: SeedRule, search: Search | None = None
 ) -> tuple[Seed, ...]:
-    """Where a question's activation starts.
+    """Finds the seeds of a question's activation.
 
     Args:
         vectors: Shape (n, d), float32: of all entities; a row of zeros is a missing vector.

@@ -156,7 +156,7 @@ class DenseAnnParameters(Parameters):
 
 
 class SearchParameters(DenseAnnParameters):
-    """How the nearest passages are found, for strategies that start from them."""
+    """Search for the nearest passages, for strategies that start from them."""
 
     search: Literal["exact", "ann"] = Field(
         "exact", description="Nearest passages by exact search (default), or ann: an HNSW graph (built for dense-ann)."

@@ -113,7 +113,7 @@ Words = NDArray[np.float64] | RelativeScores  # Relative BM25 by passage number.
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
-    """How similar the passages, or candidates among them, are to one question."""
+    """Similarity of the passages, or candidates among them, to one question."""
 
     seeding: NDArray[np.float64]  # Shape (n,): what seeds are chosen by.
     fusing: NDArray[np.float64]  # Shape (n,): what the walk is added to.

@@ -176,7 +176,7 @@ class BridgeMaskedStrategy(BridgeStrategy):
     def _trust(
         self, vector: NDArray[np.float32], near: NDArray[np.intp], scores: NDArray[np.float64], stems: list[int]
     ) -> Trust:
-        """How far BM25 is trusted; the nearest passages are among `near`. Source: bridge-masked.md 3, 0c and 0d."""
+        """Trust in BM25; the nearest passages are among `near`. Source: bridge-masked.md 3, 0c and 0d."""
         by_cosine = near[best(exact_cosines(self._rows, near, vector), DEPTH)]
         by_words = best(scores, DEPTH)
         by_words = by_words[scores[by_words] > 0]

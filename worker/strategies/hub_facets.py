@@ -72,7 +72,7 @@ class HubFacetsParameters(Parameters):
 
 
 def _reader(_index: IndexReader, _parameters: HubFacetsParameters, _services: Services, configured: Reader) -> Reader:
-    """Who reads its retrievals: a model, if the user chose one, else the facets themselves."""
+    """Reader of its retrievals: a model if the user chose one, else the facets themselves."""
     return configured if isinstance(configured, ModelReader) else FacetReader(FACET_ANSWER, configured)
 
 
@@ -205,7 +205,7 @@ class HubFacetsStrategy:
 
 
 def names_of(stored: StoredHubs) -> list[str]:
-    """What each node is called: its label, or its own id without one."""
+    """Name of each node: its label, or its own id without one."""
     labels = stored.labels.of(range(stored.graph.node_count))
     nameless = [node for node, label in enumerate(labels) if not label]
     for node, own_id in zip(nameless, stored.own_ids.of(nameless), strict=True):

@@ -132,12 +132,12 @@ class HubLinkParameters(Parameters):
 
     @property
     def rule(self) -> ChoiceRule:
-        """How many hubs and paths."""
+        """Number of hubs and paths to choose."""
         return ChoiceRule(self.number_of_hubs, self.top_paths_to_keep, self.path_weight_alpha)
 
     @property
     def reading(self) -> HubReadingRule:
-        """How hubs are read."""
+        """Parameters of reading hubs."""
         return HubReadingRule(
             partial_by_model=self.partial_answers == "model",
             final_by_model=self.final_answer == "model",
@@ -293,7 +293,7 @@ class HubStrategy:
     def _evidence(
         self, levels: Sequence[FoundLevel], scores: PathScores, topics: Sequence[Topic], components: Sequence[str]
     ) -> Evidence:
-        """What was found for one question; it was searched from the first of its topics, if there are some."""
+        """Evidence of one question; it was searched from the first of its topics, if there are some."""
         stored, seeds, notes = self._stored, [], []
         for topic in topics[:1]:
             (own_id,), (name,) = stored.own_ids.of([topic.node]), stored.labels.of([topic.node])

@@ -200,7 +200,7 @@ class PropRagParameters(Parameters):
     @model_validator(mode="before")
     @classmethod
     def _with_preset(cls, given: Any) -> Any:
-        """What is given, and for the rest what the preset says."""
+        """Fills in the values of the preset for parameters not given."""
         if not isinstance(given, dict):
             return given
         preset = PRESETS.get(given.get("preset", cls.model_fields["preset"].default), {})

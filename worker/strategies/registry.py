@@ -86,7 +86,7 @@ def spec_of(name: str) -> StrategySpec:
 
 
 def needed_artefacts(strategies: Iterable[str]) -> frozenset[str]:
-    """What an index must hold for these strategies."""
+    """Artefacts that an index needs for these strategies."""
     return frozenset[str]().union(*(spec_of(name).needs for name in strategies))
 
 
@@ -154,7 +154,7 @@ def make(name: str, reader: IndexReader, params: Mapping[str, object], services:
 def make_reader(
     name: str, index: IndexReader, params: Mapping[str, object], services: Services, configured: Reader
 ) -> Reader:
-    """Who reads what a strategy retrieves: its own reader, or the configured one if it has none."""
+    """Reader of a strategy's retrievals: its own, or the configured one if it has none."""
     spec = spec_of(name)
     if spec.reader is None:
         return configured
