@@ -49,12 +49,12 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.Table]) ->
 
 
 def batch_count(path: Path) -> int:
-    """How many batches the list has."""
+    """Number of batches of the list."""
     return int(pq.read_metadata(path).num_row_groups)
 
 
 def row_count(path: Path) -> int:
-    """How many rows the list has."""
+    """Number of rows of the list."""
     return int(pq.read_metadata(path).num_rows)
 
 
@@ -135,7 +135,7 @@ def write_rows(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch])
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What stages may copy from the current version."""
+    """Files that stages may copy from the current version."""
 
     version: int
     arrays: frozenset[str]  # Names of its files under `graph/` that are as they were published.
@@ -150,7 +150,7 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What every stage gets: plain values only, so that it can travel to another process."""
+    """Inputs of every stage: plain values only, so that it can travel to another process."""
 
     settings: Settings
     index: str
@@ -178,7 +178,7 @@ class Build:
 
     @property
     def reads_kept_only(self) -> bool:
-        """Whether nothing is read and one source goes: all records are those that are kept of the others."""
+        """Returns whether nothing is read because a source is removed: all records are kept ones of other sources."""
         return self.source is None and bool(self.kept)
 
     @property
@@ -210,7 +210,7 @@ class Build:
         return replace(self, fingerprints=(*self.fingerprints, (stage, fingerprint)))
 
     def outcome(self, stage: str) -> str:
-        """What later stages depend on: the hash of a finished stage's result, or what determined it."""
+        """Hash of a finished stage's result, or of its inputs, for the fingerprints of later stages."""
         return dict(self.outcomes).get(stage) or self.fingerprint(stage)
 
     def with_outcome(self, stage: str, outcome: str) -> "Build":
@@ -226,7 +226,7 @@ class Build:
         return replace(self, counts={**self.counts, stage: counts})
 
     def hashes(self, artefacts: Iterable[str]) -> dict[str, str]:
-        """What determines these artefacts, by the names under which they enter fingerprints."""
+        """Hashes that determine these artefacts, by the names under which they enter fingerprints."""
         known = {artefact: (key, value) for artefact, key, value in self.results}
         return dict(known[artefact] for artefact in artefacts)
 
@@ -396,7 +396,7 @@ def part_files(folder: Path, name: str) -> list[str]:
 
 
 def is_part_done(folder: Path, number: int) -> bool:
-    """Whether this batch was finished, by this run or an interrupted one."""
+    """Returns whether this batch was finished, by this run or an interrupted one."""
     return (folder / f"{number:06d}.done").exists()
 
 
@@ -488,7 +488,7 @@ def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Tab
 
 
 def updated_tables(build: Build) -> dict[str, UpdatedTable]:
-    """What is known of the staged tables that began as those of the version before."""
+    """Updates of the staged tables that began as those of the previous version."""
     return {file.stem: UpdatedTable.model_validate_json(file.read_bytes()) for file in build.updates.glob("*.json")}
 
 
@@ -508,7 +508,7 @@ def _as_before(earlier: Earlier, table: Table) -> UpdatedTable:
 
 
 def are_as_before(build: Build, tables: Iterable[Table]) -> bool:
-    """Whether these staged tables began as those of the version before, and no row of them changed."""
+    """Returns whether these staged tables began as those of the previous version, without a changed row."""
     known, earlier = updated_tables(build), build.earlier
     return earlier is not None and all(known.get(table.name) == _as_before(earlier, table) for table in tables)
 

@@ -43,7 +43,7 @@ def waiting_files(folder: IndexFolder) -> list[Path]:
 
 @contextmanager
 def taken_files(folder: IndexFolder) -> Iterator[list[Path]]:
-    """What waits, for a run: removed if the block ends well. Waits while another run of the inbox goes on.
+    """Yields the waiting files to a run and removes them if the block succeeds. Waits for another run of the inbox.
 
     A call that comes during the block leaves its file to the next run, even if this one has read it: again is the same.
     """

@@ -37,7 +37,7 @@ Listener = Callable[[str], None]
 
 @dataclass(slots=True)
 class _Run:
-    """What the models of a run share besides cache and budget."""
+    """State that the models of a run share besides cache and budget."""
 
     listener: Listener | None = None
     index: str = ""  # Of an index run, or JOBS for a worker: these may ask in batches.
@@ -82,7 +82,7 @@ def open_batches(settings: Settings, role: Role = Role.EXTRACT) -> "Batches | No
 
 @dataclass(frozen=True, slots=True)
 class ChatsUsage:
-    """What models took."""
+    """Use of models."""
 
     spent: Usage
     cached: int
@@ -91,7 +91,7 @@ class ChatsUsage:
 
 
 def chats_usage() -> ChatsUsage:
-    """What the models opened since `close_chats` took."""
+    """Use of the models opened since `close_chats`."""
     with _opening:
         chats = _run.chats
         cached, replaced = sum(chat.cached for chat in chats), sum(chat.replaced for chat in chats)
@@ -298,7 +298,7 @@ def require_named_encoder(settings: Settings, index: IndexFolder, record: Encode
 
 
 def record_of(settings: Settings, choice: EncoderChoice, max_tokens: int) -> EncoderRecord:
-    """What a version remembers of its encoder, which cuts texts after `max_tokens` (0: only its server knows)."""
+    """Record of a version's encoder, which cuts texts after `max_tokens` (0: only its server knows)."""
     address = (choice.api_base or settings.models.api_base) if choice.name.startswith("litellm:") else ""
     own = choice.model_dump(include=set(EncoderRecord.model_fields))
     return EncoderRecord(**own | {"max_tokens": max_tokens, "api_base": "" if has_secret(address) else address})
@@ -333,7 +333,7 @@ def _model(needs: EncoderNeeds) -> OpenedEncoder:
 
 
 def _of_model(needs: EncoderNeeds) -> EncoderNeeds:
-    """What the model depends on: not the prefixes, and in this process neither folder of data nor limits."""
+    """Needs that determine the model: no prefixes, and in this process neither data folder nor limits."""
     choice = needs.choice.model_copy(update={"query_prefix": "", "passage_prefix": ""})
     if choice.name.partition(":")[0] not in _IN_THIS_PROCESS:
         return replace(needs, choice=choice)

@@ -39,7 +39,7 @@ def open_services(published: PublishedIndex, settings: Settings, closing: ExitSt
     records = published.manifest.vectors
 
     def vectors(space: Space) -> VectorRecord | None:
-        """Of a space; where nothing lies in it, of the other."""
+        """Record of a space; that of the other space if it is empty."""
         own = [record for name, record in records.items() if space_of(name) == space]
         return next(iter([*own, *records.values()]), None)
 
@@ -211,7 +211,7 @@ class IndexSession:
 
     @property
     def filter_row(self) -> dict[str, Any] | None:
-        """What answers say of the filter: {where, passages, of, seconds}; None without one.
+        """Filter of the session for answers: {where, passages, of, seconds}; None without one.
 
         It leaves `passages` of so many; `seconds` are what making it ready took, once for all questions.
         """

@@ -113,7 +113,7 @@ def parts(timings: Document, names: Iterable[str]) -> list[str]:
 
 
 def long_answers_sentence(found: Document) -> str:
-    """What long gold answers (`long_answers` of a report) mean for the metrics."""
+    """Sentence on the effect of long gold answers (`long_answers` of a report) on the metrics."""
     return (
         f"The gold answers are long (median {found['median_words']:g} words), so answers are judged by token F1 and "
         "containment (the share of a gold answer's content words), not by exact match, and confidence is not judged."
@@ -171,7 +171,7 @@ def render(title: str, facts: Mapping[str, str], sections: Sequence[Section], pl
 
 
 def facts(run: Document, timings: Document) -> dict[str, str]:
-    """What was evaluated, on what, when and how, without what does not apply."""
+    """Facts of an evaluation: index, questions, time and settings, without those that do not apply."""
     questions, baselines = run["questions"], run["baselines"]
     parameters = [f"{name}={value}" for name, value in run["parameters"].items()]
     left_out = [f"{name} ({reason})" for name, reason in sorted(run["left_out"].items())]
@@ -203,7 +203,7 @@ def facts(run: Document, timings: Document) -> dict[str, str]:
 
 
 def interval_words(run: Document) -> str:
-    """What the intervals of means are: "95 %, percentile bootstrap …"."""
+    """Description of the intervals of means: "95 %, percentile bootstrap …"."""
     kind = run["interval"]
     return f"{100 * kind['level']:.0f} %, {kind['kind']}, {kind['resamples']:,} resamples"
 
@@ -220,7 +220,7 @@ def _sample(sample: Mapping[str, int] | None) -> str:
 
 
 def _golden(found: Document | None) -> str:
-    """How many golden triples there are, and what was not judged by them."""
+    """Number of golden triples, and the strategies that they do not score."""
     if found is None:
         return ""
     said = [f"{found['triples']} in {found['questions']} questions"]
@@ -362,7 +362,7 @@ def _groups(run: Document, kind: str, groups: Document, name: str) -> Table:
 
 
 def _answers(run: Document) -> Table:
-    """How good the guesses are, how many are shown and how good these are, and the sentences; best reader first."""
+    """Quality of guesses, of shown answers and of sentences; best reader first."""
     kinds = ("f1", CONTAINMENT) if "long_answers" in run else ("em", "f1")
     names = [label for label in ranked(run, kinds[0]) if any(metric(run, label, kind) is not None for kind in kinds)]
     shown = [run["results"][label]["shown"] for label in names]
@@ -406,7 +406,7 @@ def _reading_costs(run: Document) -> Table:
 
 
 def _index_costs(run: Document, timings: Document) -> Table:
-    """What the index and a question cost, of every strategy."""
+    """Costs of the index and of a question, by strategy."""
     costs = {label: timings["costs"][label] for label in ranked(run) if label in timings["costs"]}
     columns = {
         f"{kind}: {key.replace('_', ' ')}": [Cell(decimal(cost[kind][key], places)) for cost in costs.values()]

@@ -80,7 +80,7 @@ def preferred(names: Sequence[Name], numbers: Iterable[int]) -> int:
 
 
 def _reason(a: Name, b: Name) -> str:
-    """Why a may be another form of b, "" if it may not."""
+    """Reason why a may be another form of b; "" if it may not."""
     extras = b.tokens - a.tokens
     if not extras:
         return f"{quoted_name(a.key)} has the same words as {quoted_name(b.key)}"
@@ -108,7 +108,7 @@ Edges = Mapping[int, Sequence[tuple[int, str]]]  # number of a name to (other na
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """What people said: pairs that are one entity, pairs that are not."""
+    """Links of users: pairs that are one entity, pairs that are not."""
 
     must: tuple[NamePair, ...] = ()
     cannot: tuple[NamePair, ...] = ()
@@ -145,7 +145,7 @@ def path(edges: Edges, start: int, goal: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """Which names are which entity, by key; what a model wrote of entities, and every decision, sorted.
+    """Entity of each name, by key; descriptions by a model, and every decision, sorted.
 
     There is at most one decision per key, kind and scope. A model could not judge `failed_clusters` for now.
     """
@@ -163,7 +163,7 @@ MAX_CLUSTER = 40  # Names in one candidate cluster; larger ones are split. Sourc
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """Which names are compared, by number: candidate pairs in rows, and clusters of at most `max_cluster` names."""
+    """Names to compare, by number: candidate pairs in rows, and clusters of at most `max_cluster` names."""
 
     pairs: NDArray[np.int64]
     clusters: Clusters
@@ -354,7 +354,7 @@ class _Merging:
             _keep_apart(self._foes, kept, self._foes.pop(gone))
 
     def _unused(self, pair: NamePair) -> str:
-        """Why a pair has no effect, "" if it has one."""
+        """Reason why a pair has no effect; "" if it has one."""
         for name in (self.names[number] for number in self._numbers(pair)):
             if pair.type and name.mention_count and name.type != pair.type:
                 return f"not used, because {quoted_name(name.key)} is of type {name.type or 'unknown'}"
@@ -379,7 +379,7 @@ _NO_NODE = "the graph that this index was made from has no node, or several, of 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Whether two names are one entity, why, all decisions about either, and names like one that nobody has."""
+    """Explanation of whether two names are one entity: reason, decisions about either, names near to unknown ones."""
 
     same: bool
     reason: str
@@ -413,7 +413,7 @@ def entity_of(name: str, records: NameRecords) -> str | None:
 
 
 def explain(a: str, b: str, records: NameRecords) -> Explanation:
-    """Why two names, as a person writes them, are one entity or are not, by what the version knows about both."""
+    """Explains whether two names, as users write them, are one entity, by the records of the version."""
     keys = known_key(a, records), known_key(b, records)
     entities = [_entity(key, records) for key in keys]
     unseen = {name: records.nearest.get(key, []) for name, key, e in zip((a, b), keys, entities, strict=True) if not e}
@@ -446,7 +446,7 @@ def _entity(key: str, records: NameRecords) -> str | None:
 
 
 def _difference(a: str, b: str, records: NameRecords) -> str:
-    """Why two known names are two entities; what people said comes first."""
+    """Reason why two known names are two entities; links of users come first."""
     if not records.is_resolved:
         return "they are two nodes of the graph that this index was made from, and nodes are never merged"
     keys = known_key(a, records), known_key(b, records)

@@ -201,7 +201,7 @@ def set_aside(path: Path, inode: int | None = None) -> Path | None:
 
 
 def find_damaged_caches(layout: Layout) -> dict[Path, str]:
-    """What SQLite's own check finds wrong with the caches, in sentences by file."""
+    """Damage that SQLite's own check finds in the caches, in sentences by file."""
     caches = (layout.vector_cache, layout.path_cache, layout.document_cache, layout.reply_cache)
     found = {}
     for path in filter(Path.exists, caches):
@@ -263,7 +263,7 @@ class DocumentCache:
             self._tried(lambda: database.write(("write_document", row), ("forget_oldest", {"most": self._most_rows})))
 
     def stats(self) -> tuple[int, int]:
-        """How many documents are cached, and bytes of the file; zeros if it cannot be used."""
+        """Number of cached documents, and bytes of the file; zeros if it cannot be used."""
         row_count, byte_count = (self._read("measure") or [(0, 0)])[0]
         return row_count, byte_count
 
@@ -278,7 +278,7 @@ class DocumentCache:
         return (database and self._tried(lambda: database.read(name, values))) or []
 
     def _tried(self, work: Callable[[], T]) -> T | None:
-        """What a piece of work gives; None, and nothing more is asked of the file, if it cannot be used."""
+        """Runs a piece of work; if the file cannot be used, returns None and does not use it again."""
         try:
             return work()
         except StoreError as error:

@@ -113,7 +113,7 @@ def _claims(path: Path) -> Claims:
 
 @dataclass(frozen=True, slots=True)
 class ReplySource:
-    """What a reply answers: its key, the model, and the parts of the key that people ask about."""
+    """Origin of a reply: its key, the model, and parts of the key that are queried."""
 
     key: str
     model: str
@@ -160,7 +160,7 @@ class ReplyCounts:
 
 @dataclass(frozen=True, slots=True)
 class TaskCounts:
-    """What is cached of a task by a model, and all that was ever spent on it."""
+    """Cached replies of a task by a model, and its total cost."""
 
     model: str
     task: str
@@ -328,7 +328,7 @@ class ReplyCache:
         self._database.write(("note_unread_call", values), ("note_unread_reply", values))
 
     def answered_calls(self, model: str) -> dict[str, Usage]:
-        """What the calls of a model took that brought a text, by task."""
+        """Cost of a model's calls that returned a text, by task."""
         return {task: usage_of(usage) for task, *usage in self._database.read("sum_answered_calls", {"model": model})}
 
     def put_reply(self, source: ReplySource, text: str, rung: Rung, attempts: int, usage: Usage) -> None:
@@ -359,11 +359,11 @@ class ReplyCache:
         return int(self._database.read("count_calls", {"key": key})[0][0])
 
     def stats(self) -> ReplyCounts:
-        """How much is cached, and how large the file is."""
+        """Number of cached replies, and the size of the file."""
         return ReplyCounts(*self._database.read("measure")[0])
 
     def by_task(self) -> list[TaskCounts]:
-        """What is cached and what was spent, by model and task."""
+        """Cached replies and costs, by model and task."""
         stored = {(model, task): counts for model, task, *counts in self._database.read("count_by_task")}
         spent = {(model, task): numbers for model, task, *numbers in self._database.read("sum_calls")}
         found = []

@@ -117,7 +117,7 @@ class VectorCache:
         return removed
 
     def stats(self) -> CacheSize:
-        """How many vectors are cached, and how large the file is."""
+        """Number of cached vectors, and the size of the file."""
         return CacheSize(*self._database.read("measure")[0])
 
     def close(self) -> None:

@@ -46,7 +46,7 @@ _LONGEST_REPLY = 1 << 30  # bytes; a text of the longest record with all its cha
 
 @dataclass(frozen=True, slots=True)
 class ConversionLimits:
-    """How large a file may be, packed and unpacked, what reading it may take, and the longest passage that it gives.
+    """Limits of conversion: size of a file, packed and unpacked, memory, seconds, and the longest passage.
 
     The defaults are chosen; memory is twice the unpacked size.
     """
@@ -295,7 +295,7 @@ def _fault_words(error: Exception, request: Mapping[str, Any]) -> str:
 
 
 def _has_taken(most: float) -> bool:
-    """Whether this process has ever had so many bytes of memory.
+    """Returns whether this process has ever used this many bytes of memory.
 
     Of its address space, which Linux limits, and tells in /proc; elsewhere of what it held.
     """

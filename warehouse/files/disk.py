@@ -97,7 +97,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def named_file(path: Path, what: str, *suffixes: str) -> Iterator[Path]:
-    """Where to write a file that people named: it is there whole when the block ends well, or is as it was before.
+    """Yields the path for writing a user's file, which is replaced as a whole if the block succeeds.
 
     A pipe, a device or a symbolic link is written in place.
     """
@@ -147,7 +147,7 @@ def locked_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def is_same_file(file: IO[bytes], path: Path) -> bool:
-    """Whether `path` is still the name of an open file."""
+    """Returns whether `path` is still the name of an open file."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
@@ -272,7 +272,7 @@ def compact_file(path: Path) -> bool:
 
 
 def is_writable(path: Path) -> bool:
-    """Whether a file, and SQLite's two beside it, can be made or changed; by a missing folder's nearest parent."""
+    """Returns whether a file, and SQLite's two next to it, can be created or changed."""
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     return os.access(folder, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
 

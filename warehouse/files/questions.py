@@ -50,7 +50,7 @@ _USED = frozenset({REFERENCE, *_OBJECT_FIELDS, _ALIASES})
 
 
 def has_references(item: Mapping[str, object]) -> bool:
-    """Whether an item lists its gold answers as `reference`; a string of that name may be anything."""
+    """Returns whether an item lists its gold answers as `reference`; a string of that name may be anything."""
     return isinstance(item.get(REFERENCE), (list, tuple))
 
 
@@ -144,7 +144,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """How one set writes its items: `paragraphs` raises FaultError if an item is not written so."""
+    """Format of a question set's items: `paragraphs` raises FaultError if an item has another format."""
 
     name: str
     paragraphs: Callable[[Item], list[Paragraph]]

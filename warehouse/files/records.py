@@ -1,4 +1,4 @@
-"""What every reader shares: a file's format, its lines in bounded memory and errors in words; the rules of a record.
+"""Shared code of readers: a file's format, its lines in bounded memory, errors as sentences, rules of a record.
 
 What breaks a rule becomes a BadRecord with the reason in words, never an exception.
 """
@@ -93,7 +93,7 @@ _FEW = 4  # chosen: so many are forgiven in a file so short that they are a larg
 
 
 def place_of(source: Source) -> str:
-    """Where a source is read, as manifests and deployments name it; a link stays one, it may lead elsewhere later."""
+    """Location of a source in manifests and deployments; a link is not resolved, it may lead elsewhere later."""
     return os.path.abspath(source) if isinstance(source, Path) else str(source)  # noqa: PTH100 - resolve() follows links
 
 
@@ -229,7 +229,7 @@ class Row:
 
 
 class FaultError(ValueError):
-    """Why a record cannot be used, in words without a full stop; caught where the record is turned into a BadRecord."""
+    """Reason why a record cannot be used, without a full stop; caught where the record becomes a BadRecord."""
 
 
 def bad_record(source: str, line: int, reason: str, excerpt: str = "") -> BadRecord:
@@ -256,14 +256,14 @@ def fault_words(error: Exception) -> str:
 
 
 def damage(error: BaseException) -> str:
-    """Why a library could not read something: its words on one line, without what shows as nothing."""
+    """Reason why a library could not read something, on one line, without invisible characters."""
     words = " ".join(str(error).split())
     said = "".join(character for character in words if character.isprintable())[:_REASON_CHARACTERS].rstrip(". ")
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def usable(row: Row, source: str, parse: Callable[[Row, str], T]) -> T | BadRecord:
-    """What `parse` makes of a row; a BadRecord if it fails, in whatever way: what stands there came from outside."""
+    """Parses a row; returns a BadRecord on any failure, because the content comes from outside."""
     try:
         return parse(row, source)
     except Exception as error:  # noqa: BLE001 - one odd value must not end the reading of a file
@@ -296,7 +296,7 @@ def storable(text: str) -> str:
 
 
 def kind_of(value: object) -> str:
-    """What a value is, for a sentence: `a list`."""
+    """Kind of a value, for a sentence: `a list`."""
     if value is None:
         return "null"
     return next((words for type_, words in _KINDS if isinstance(value, type_)), f"a {type(value).__name__}")

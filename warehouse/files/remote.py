@@ -66,7 +66,7 @@ Files = dict[str, tuple[str, int]]  # relative path below version/ or vectors/ t
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What a push or pull did: the version that both sides have now, and the files and bytes that travelled."""
+    """Result of a push or pull: the version of both sides, and the transferred files and bytes."""
 
     version: int
     files: int = 0
@@ -206,7 +206,7 @@ class Remote:
                 raise
 
     def has(self, checksum: str, size: int) -> bool:
-        """Whether a file is there whole; a store may hold a part of one whose upload was killed."""
+        """Returns whether a file is complete; a store may hold a part of one whose upload was killed."""
         with self._reaching():
             try:
                 return bool(self._store.info(self._path(checksum))["size"] == size)
@@ -480,7 +480,7 @@ def _remove_unlisted(index: IndexFolder) -> None:
 
 
 def has_newer(layout: Layout, name: str, url: str) -> bool:
-    """Whether a store has a newer version than the newest that is here."""
+    """Returns whether a store has a newer version than the newest one here."""
     pointer = Remote(url, name).pointer()
     return pointer is not None and pointer.version > max(published_versions(layout.index(name)), default=0)
 

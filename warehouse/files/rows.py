@@ -119,7 +119,7 @@ class _ListBuffer:
                 return ""
 
     def next_is(self, wanted: str) -> bool:
-        """Whether `wanted` is what `skip` returns next; if not, it stays unread."""
+        """Returns whether `skip` would return `wanted` next; if not, it stays unread."""
         found = self.skip()
         if found and found != wanted:
             self.position -= 1

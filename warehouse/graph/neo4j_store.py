@@ -179,7 +179,7 @@ class Neo4jStore:
         self._connection.alter(cypher("schema", "await_indexes"), {"seconds": AWAIT_SECONDS})
 
     def recorded(self) -> GraphRecord | None:
-        """What the database says it holds of the index; None if nothing, or a part."""
+        """Record of the version of the index in the database; None if there is none, or an incomplete one."""
         rows = self._connection.read(cypher("schema", "recorded"), {"index": self._index})
         held = rows[0]["record"] if rows else {}
         if not held.get("complete"):
@@ -249,7 +249,7 @@ class Neo4jStore:
             raise StoreError(f"Neo4j did not build the vector index of '{self._index}'; check its log.")
 
     def has_vector_index(self, dimension: int) -> bool:
-        """Whether the vector index answers for vectors of this dimension; for 0, whether there is none."""
+        """Returns whether the vector index is online for vectors of this dimension; for 0, whether there is none."""
         return self._vector_index() == (("ONLINE", dimension) if dimension else ("", 0))
 
     def _vector_index(self) -> tuple[str, int]:

@@ -59,7 +59,7 @@ class Batches:
 
     @property
     def are_open(self) -> bool:
-        """Whether any batch of the model, of whatever index, is not taken in yet."""
+        """Returns whether any batch of the model, of any index, is still open."""
         return bool(self._replies.parts(self._model))
 
     def want(self, requests: Mapping[str, ChatRequest[Any]]) -> set[str]:
@@ -146,7 +146,7 @@ class Batches:
             raise
 
     def has_news(self) -> bool:
-        """Whether a run would find more than it did: a batch of this index has ended, or is still to be submitted."""
+        """Returns whether a run would make progress: a batch of this index has ended, or is still to be submitted."""
         parts = self._own() or self._replies.parts(self._model)
         for part in parts:
             state = self._tried(partial(self._endpoint.look, part.batch_id)) if part.batch_id else None
@@ -184,7 +184,7 @@ class Batches:
         return self._waiting() if self._own() else None
 
     def _waiting(self) -> errors.WaitingError:
-        """What this index waits for: its own batches, or those of another index that asked the same."""
+        """Error that this index waits: for its own batches, or for those of another index with the same requests."""
         parts = self._own() or self._replies.parts(self._model)
         count = sum(part.worst.calls for part in parts)
         who, otherwise = (f"Index '{self._index}' waits", "with --wait")
@@ -246,7 +246,7 @@ class Batches:
         self._budget.book(Usage(), part.worst)
 
     def _tried(self, call: Callable[[], T]) -> T:
-        """What a call brings, after at most `models.max_attempts`."""
+        """Makes a call, with at most `models.max_attempts` attempts."""
 
         def attempt() -> T:
             try:

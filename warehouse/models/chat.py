@@ -122,7 +122,7 @@ class Chat(PaidCalls):
         return ordered
 
     def _remembered(self, by_key: Mapping[str, ChatRequest[Any]]) -> Outcomes:
-        """What needs no call: cached replies, and texts of batches, or of runs that were killed before they stored.
+        """Outcomes without a call: cached replies, texts of batches, and of runs killed before they stored them.
 
         A request that has failed is asked again.
         """

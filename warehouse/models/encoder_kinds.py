@@ -145,7 +145,7 @@ class OpenedEncoder:
 
 @dataclass(frozen=True, slots=True)
 class EncoderNeeds:
-    """What opening an encoder may need."""
+    """Inputs for opening an encoder."""
 
     choice: EncoderChoice
     threads: int
@@ -157,7 +157,7 @@ class EncoderNeeds:
 
     @property
     def model(self) -> str:
-        """What stands behind the kind in the name: a model, a folder."""
+        """Part of the name after the kind: a model, a folder."""
         return self.choice.name.partition(":")[2]
 
 

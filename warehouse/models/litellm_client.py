@@ -124,7 +124,7 @@ def _quiet_litellm() -> Any:
 
 
 def address_of(model: str, api_base: str) -> dict[str, str]:
-    """Where to call; a server of one's own often wants no key, but the protocol's client does."""
+    """Address arguments of a call; local servers need no key, but the protocol's client requires one."""
     if not api_base:
         return {}
     return {"api_base": api_base} | ({} if os.environ.get(key_variable(model)) else {"api_key": "none"})
@@ -169,7 +169,7 @@ def call_failed(error: Exception, model: str, where: str) -> CallFailedError:
 
 
 def _reach_of(error: BaseException) -> Reach:
-    """How far the call came."""
+    """Progress of a failed call."""
     import openai
 
     if (reach := connection_reach(error)) is not None:
@@ -272,7 +272,7 @@ class BatchEndpoint:
         self._parameters: dict[tuple[str, int], dict[str, Any]] = {}
 
     def body(self, text: str, name: str, reply: type[BaseModel], longest: int) -> dict[str, Any]:
-        """What a single call of `Completions` would send first, as a line of a batch holds it."""
+        """Body of the first request of `Completions`, as a line of a batch holds it."""
         if (name, longest) not in self._parameters:
             litellm = import_litellm()
             asked = {"max_tokens": longest, "response_format": response_format(name, reply)}

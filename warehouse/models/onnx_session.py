@@ -62,7 +62,7 @@ _CPU = Path("/proc/cpuinfo")
 
 
 def faster_precision() -> str:
-    """What a user could set to encode faster on this machine, in a sentence; "" if there is nothing to say.
+    """Sentence on a setting for faster encoding on this machine; "" if there is none.
 
     Linux says what its processor can do, and the gain was measured there; elsewhere nothing is said.
     """
@@ -136,7 +136,7 @@ def clean_text(text: str) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """What an error of another library says, in one line."""
+    """First line of another library's error message."""
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 

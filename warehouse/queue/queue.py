@@ -138,7 +138,7 @@ class QuestionQueue:
         self._patience_seconds = patience_seconds
 
     def run(self, work: Callable[[Transaction], T], kind: Kind = "write") -> T:
-        """What `work` gives, called with a transaction, once per try."""
+        """Calls `work` with a transaction, once per attempt; returns its result."""
         if self._database.is_read_only and kind != "read":
             raise StoreError(f"Cannot write the question queue {self._database.where}: {READ_ONLY}.")
         return transact(self._database, self._patience_seconds, work, kind)
@@ -624,7 +624,7 @@ _ALL_JOBS = 1_000_000_000  # a limit that no queue reaches: every job is checked
 
 @dataclass(frozen=True, slots=True)
 class QueueHealth:
-    """What an examination found."""
+    """Result of an examination of the queue."""
 
     version: int  # Of the tables, 0 if there are none yet.
     newest: int  # The version that this Polyhop makes of them when it opens the queue.

@@ -144,7 +144,7 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def passes_by_itself(error: BaseException) -> bool:
-    """Whether the same transaction can be expected to work a little later."""
+    """Returns whether the same transaction can be expected to succeed a little later."""
     if not isinstance(error, DBAPIError) or error.orig is None:
         return False
     if error.connection_invalidated:

@@ -185,7 +185,7 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def tells_damage(error: duckdb.Error) -> bool:
-    """Whether DuckDB says that a file is not as it wrote it."""
+    """Returns whether DuckDB's error means that a file is damaged."""
     text = str(error).lower()
     broken = (duckdb.FatalException, duckdb.InternalException, duckdb.SerializationException)
     return isinstance(error, broken) or any(sign in text for sign in _OF_DAMAGE)

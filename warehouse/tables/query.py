@@ -195,7 +195,7 @@ def _refusal(what: str) -> StatementRejectedError:
 
 
 def _words(error: duckdb.Error) -> str:
-    """What DuckDB says and suggests, as one line; the excerpt of the query that it repeats is left out."""
+    """Message and suggestion of DuckDB on one line, without the excerpt of the query."""
     text = re.split(r"\n\s*\n?LINE \d+:", str(error), maxsplit=1)[0]
     return " ".join(text.split()).rstrip(".")
 
@@ -208,13 +208,13 @@ _SCAN = "PYTHON_ARROW_SCAN"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a query asks of a table; DuckDB applies its conditions again, so that more than was asked may be read."""
+    """Part of a table that a query needs; DuckDB applies its conditions again, so it may be more than needed."""
 
     columns: frozenset[str] | None = None  # Names of the columns; None: all.
     keys: frozenset[int] | None = None  # Values of the table's first key column; None: all.
 
     def wants(self, *columns: str) -> bool:
-        """Whether any of these columns is asked for."""
+        """Returns whether any of these columns is needed."""
         return self.columns is None or not self.columns.isdisjoint(columns)
 
 
@@ -237,7 +237,7 @@ class LazyTable:
         return self.described.arrow.empty_table()
 
     def is_named_in(self, query: str) -> bool:
-        """Whether a query may read it; a comment or a string that holds the name counts."""
+        """Returns whether a query may read it; its name in a comment or a string counts."""
         return re.search(rf"\b{re.escape(self.name)}\b", query, re.IGNORECASE) is not None
 
 
@@ -247,7 +247,7 @@ def shown_in(tables: Sequence[LazyTable], query: str) -> Sequence[LazyTable]:
 
 
 def wanted(connection: duckdb.DuckDBPyConnection, query: str, tables: Sequence[LazyTable]) -> Wanted:
-    """What a query that only reads asks of large tables (registered without rows), by DuckDB's plan of it.
+    """Part of large tables (registered without rows) that a reading query needs, by DuckDB's plan of it.
 
     All columns that any of them is asked for, and values of the first column of the key, which is the same in all, if
     every reading of them is limited to some.

@@ -1,4 +1,4 @@
-"""What published versions say: differences of two, decisions about names, rows for export, passages of relations."""
+"""Rows of published versions: differences of two, decisions about names, exports, passages of relations."""
 
 import gzip
 import json
@@ -66,7 +66,7 @@ _THINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """How many things of one sort differ between two versions, by kind, and the first of them."""
+    """Number of differing things of one sort between two versions, by kind, and the first of them."""
 
     counts: dict[str, int]
     first: list[dict[str, Any]]
@@ -94,7 +94,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, name: str, limit: int) -> list[
 
 @dataclass(frozen=True, slots=True)
 class NameRecords:
-    """What is known about some names."""
+    """Records of some names."""
 
     entities: dict[str, tuple[str, str | None]]  # Key to name and type, of entities.
     decisions: list[Decision]  # Decisions about the names, in order.
@@ -105,7 +105,7 @@ class NameRecords:
 
 
 def read_name_records(layout: Layout, index: str, keys: Sequence[str]) -> NameRecords:
-    """What the current version knows about these names, and about the entities that they lead to."""
+    """Reads the current version's records of these names, and of the entities that they lead to."""
     asked = {"keys": list(keys)}
     with hold_version(layout, index) as held, connect(held.folder.tables, read_only=True) as connection:
         manifest = read_manifest(held.folder)

@@ -60,7 +60,7 @@ class LinkedPassages:
     """Passages that take the scores of paths: those that state a path's last triple, or those of its hub."""
 
     def __init__(self, paths: HubPaths, triple_passages: Pairs, hub_passages: Pairs) -> None:
-        """Counts the paths and passages of a version.
+        """Links the paths of a version to passages.
 
         Args:
             paths: Hubs and their paths.
@@ -255,8 +255,7 @@ class FacetRanking:
         return similar
 
     def _asked(self, question: ReadQuestion, rest: NDArray[np.float32] | None, similar: Floats | None) -> Floats:
-        """Degree to which a question asks for each signature, by words, similarity and kind of value; shape (s,), 0 to
-        1.
+        """Degree to which a question asks for each signature; shape (s,), 0 to 1.
 
         Source: algorithms.md 4B, rule 7.
         """
