@@ -145,7 +145,13 @@ DIALECT: Mapping[str, str] = {
 """The patterns of words that house-style.md forbids, by what to write instead; `_` separates words of a name."""
 _WORDS = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(DIALECT.values())})(?![A-Za-z])", re.IGNORECASE)
 _QUESTION = re.compile(r"(?:What|Who|Whether|Of|That|Where|How|When|Why|Which)\b")
-QUOTED = {"schemas/names.py", "warehouse/names.py", "worker/reading/question.py", "worker/reading/candidates.py"}
+QUOTED = {
+    "schemas/names.py",
+    "schemas/types.py",
+    "warehouse/names.py",
+    "worker/reading/question.py",
+    "worker/reading/candidates.py",
+}
 """Modules whose strings are lists of English words."""
 PAGES = ("README.md", "docs/cli.md", "docs/install.md", "docs/tutorial.md", "docs/how-to/*.md", "docs/reference/*.md")
 TEMPLATES = ("polyhop/**/*.jinja",)

@@ -29,7 +29,7 @@ from polyhop.worker.strategies.registry import parse_parameters, require_artefac
 
 UNSERVED_SECONDS = 30.0  # seconds without any worker before that is logged; chosen: a worker that starts needs a few
 _ALIVE_SECONDS = 30.0
-"""A worker not seen for so long is taken for gone: its lease (30 s by default) has ended then, too."""
+"""A worker that misses heartbeats for this long is considered dead; its leases (30 s by default) have ended, too."""
 _MOST_CRASHES = 3  # attempts of a question by default: a question that kills workers is given up after so many
 _BATCH_PAUSE_SECONDS = 60.0  # chosen: nothing beside a wait of minutes to hours, and a worker takes 3 s to start
 _DRAIN_SECONDS = 10.0
@@ -124,7 +124,7 @@ class Crew:
         if self._crashes >= _MOST_CRASHES:
             raise PolyhopError(
                 f"Workers of this run ended with an error {self._crashes} times, the last with code {codes[-1]}; "
-                "what they printed is in the log of this run."
+                "see their output in the log of this run."
             )
         if self._running or any(self._name in w.queues for w in self._queue.workers(_ALIVE_SECONDS)):
             self._served_at = time.monotonic()

@@ -27,7 +27,7 @@ from polyhop.schemas.version import VERSION
 from polyhop.tasks.registry import producing_stages, source_kind
 from polyhop.warehouse.artefacts import TRIPLES_OF_SUBJECTS
 from polyhop.warehouse.files import evaluations
-from polyhop.warehouse.files.disk import JSON_LINES, file_hash, require_place, write_json_lines
+from polyhop.warehouse.files.disk import JSON_LINES, file_hash, require_writable, write_json_lines
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.questions import usable_questions
 from polyhop.warehouse.files.versions import default_strategy_of, strategies_of
@@ -60,7 +60,7 @@ OnProgress = Callable[[str, int, int], None] | None
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What came out: the JSON of `polyhop eval`, what is stored of it, the question records that were left out."""
+    """Result of an evaluation: the JSON of `polyhop eval`, its stored form, and the skipped question records."""
 
     report: dict[str, Any]
     run: dict[str, Any]
@@ -177,19 +177,18 @@ def _check(settings: Settings, request: requests.EvaluationRequest) -> None:
     """Refuses what can be refused before anything runs."""
     if request.closed_book and not (settings.reader.reads and settings.models.read):
         raise ConfigurationError(
-            "--closed-book asks a chat model without passages, so it needs --reader model and models.read; rules know "
-            "nothing without passages."
+            "--closed-book asks a chat model without passages, so it needs --reader model and models.read."
         )
     if request.sample is not None and request.sample < 1:
-        raise ConfigurationError(f"A sample has at least 1 question, not {request.sample}; leave it out to ask all.")
+        raise ConfigurationError(f"A sample needs at least 1 question, not {request.sample}; leave it out to ask all.")
     if request.sample is None and request.seed is not None:
-        raise ConfigurationError("A seed belongs to a sample; say how many questions with --sample N.")
+        raise ConfigurationError("--seed needs --sample N.")
     if request.sample is None and request.asks_rest:
-        raise ConfigurationError("The rest is what a sample leaves out; say how many questions with --sample N.")
+        raise ConfigurationError("--rest needs --sample N.")
     if request.out is not None:
         if request.out.exists() and request.questions.exists() and request.out.samefile(request.questions):
             raise ConfigurationError(f"--out would replace the questions in {request.questions}; name another file.")
-        require_place(request.out, _OUT, JSON_LINES)
+        require_writable(request.out, _OUT, JSON_LINES)
 
 
 def with_strategies(settings: Settings, request: requests.EvaluationRequest) -> requests.EvaluationRequest:
@@ -215,7 +214,7 @@ def _written(texts: Sequence[str]) -> list[str]:
 
 
 def _baselines_of(request: requests.EvaluationRequest, evaluated: list[str]) -> list[str]:
-    """What the others are compared with: the baselines asked for, the first of the strategies if there are none."""
+    """Baselines of the comparison: the requested ones, by default the first strategy."""
     asked = [name for label in _written(request.baselines) for name in requests.parse_range(label).points]
     for name in asked:
         if name not in evaluated:
@@ -259,7 +258,7 @@ def _sample_of(
 def answering_settings(
     settings: Settings, built_with: Mapping[str, object], where: str | None = None
 ) -> dict[str, object]:
-    """What determines the answers: {name: value}; settings that the version was built with begin with `index.`."""
+    """Settings that determine the answers, {name: value}; those of the index begin with `index.`."""
     own = flatten(settings.model_dump(mode="json", exclude=_NOT_ANSWERING))
     building = {name: section for name, section in built_with.items() if name in _BUILDING}
     own |= {} if where is None else {"questions.where": where}
@@ -281,7 +280,7 @@ def _served(
                 raise
             left_out[label] = str(error)
     if not ready:
-        raise ConfigurationError("There is no strategy to evaluate; name some with --strategies a,b or use 'all'.")
+        raise ConfigurationError("No strategy to evaluate; name some with --strategies a,b or use 'all'.")
     return ready, left_out
 
 
@@ -365,7 +364,7 @@ def _index_cost(published: PublishedIndex, variant: requests.Variant | None) -> 
 
 
 def _taken(uses: Sequence[ModelUse]) -> dict[str, Any]:
-    """What reading took of a model, the warm-up question included; `fallbacks` were read by rules after all."""
+    """Model use of reading, the warm-up question included; `fallbacks` were read by rules instead."""
     spent = sum((use.spent for use in uses), Usage())
     return {
         "model": uses[0].model if uses else None,
@@ -454,7 +453,7 @@ def _rows(
 
 
 def left_out_sentences(evaluation: Evaluation) -> list[str]:
-    """What was not evaluated, and why: question records, supporting ids, golden triples, strategies of `all`."""
+    """Sentences about skipped question records, supporting ids, golden triples and strategies, with reasons."""
     report = evaluation.report
     sentences = [f"{record.source} line {record.line} was left out: {record.reason}" for record in evaluation.bad]
     if report["unknown_supporting"]:
@@ -469,29 +468,33 @@ def left_out_sentences(evaluation: Evaluation) -> list[str]:
         which = f"{golden['unknown']} of {golden['triples']} golden triples {be}"
         sentences.append(f"{which} not in the graph of '{report['index']}' and {count} as missed.")
     if golden["not_ranked_by"]:
-        sentences.append(f"Not judged by golden triples, because they rank none: {', '.join(golden['not_ranked_by'])}.")
+        sentences.append(
+            f"Not scored by golden triples, because they rank no triples: {', '.join(golden['not_ranked_by'])}."
+        )
     sample = report["sample"]
     if sample is not None and sample["size"] > sample["of"] and not sample.get("rest"):
-        sentences.append(f"The sample of {sample['size']} is all there is: {plural(sample['of'], 'usable question')}.")
+        sentences.append(
+            f"The sample of {sample['size']} includes all questions: {plural(sample['of'], 'usable question')}."
+        )
     left_out: dict[str, str] = report["left_out"]
     if left_out:
-        why = "" if len(left_out) == 1 else "; the report has the reasons of all, the first is: "
+        why = "" if len(left_out) == 1 else "; the report lists all reasons, the first is: "
         names = f"{plural(len(left_out), 'strategy', 'strategies')} of 'all' left out: {', '.join(left_out)}"
         sentences.append(f"{names}{why or ': '}{next(iter(left_out.values()))}")
     return sentences
 
 
 def _without_gold(report: Mapping[str, Any]) -> list[str]:
-    """What the questions have no gold for, so that it is not judged: answers, or anything at all."""
+    """Sentences about missing gold: answers only, or everything."""
     has_answers = any(found["answered"]["share"] is not None for found in report["strategies"].values())
     if has_answers:
         return []
     if report["excluded"] == report["n"] and "golden_triples" not in report:
         fields = "'answers', 'supporting' or 'golden_triples'"
-        return [f"Nothing was judged: no question has {fields} to compare with; add them to the question file."]
+        return [f"Nothing was scored: no question has {fields}; add them to the question file."]
     if report["reader"] == "none":
         return []
-    return ["Answers were not judged (no em, no f1): no question has gold answers; add them as 'answers'."]
+    return ["Answers were not scored (no em, no f1): no question has gold answers; add them as 'answers'."]
 
 
 def stored_run(settings: Settings, number: int) -> evaluations.StoredRun:
@@ -500,7 +503,7 @@ def stored_run(settings: Settings, number: int) -> evaluations.StoredRun:
 
 
 def stored_rows(settings: Settings) -> list[dict[str, Any]]:
-    """What is stored, the oldest first: one row per evaluation; one that cannot be read is {run, error}."""
+    """Stored evaluations, oldest first, one row each; an unreadable one is {run, error}."""
     folder = Layout(settings.root).evaluations
     rows: list[dict[str, Any]] = []
     for number in evaluations.run_numbers(folder):
@@ -528,7 +531,7 @@ def stored_row(stored: evaluations.StoredRun) -> dict[str, Any]:
 
 
 def compare(settings: Settings, first: int, second: int) -> dict[str, Any]:
-    """What changed from one stored evaluation to another."""
+    """Compares two stored evaluations."""
     one, other = stored_run(settings, first), stored_run(settings, second)
     changes = reporting.compare_runs(one.run, other.run, (one.question_rows(), other.question_rows()))
     latency = {
@@ -559,7 +562,7 @@ def strategy_rows(stored: evaluations.StoredRun) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What came out: the JSON of `polyhop tune`, and what is to be said beside it."""
+    """Result of tuning: the JSON of `polyhop tune`, and its sentences."""
 
     report: dict[str, Any]
     sentences: list[str]
@@ -571,7 +574,9 @@ def tune_index(settings: Settings, request: requests.TuningRequest, on_progress:
     records, _ = usable_questions(request.questions)
     size = min(MOST_TUNED, len(records) // 2) if request.sample is None else request.sample
     if size < 1:
-        raise ConfigurationError(f"A sample has at least 1 question, not {size}; leave it out to take half of them.")
+        raise ConfigurationError(
+            f"A sample needs at least 1 question, not {size}; leave it out to use half of the questions."
+        )
     seed = DEFAULT_SEED if request.seed is None else request.seed
     sample = sampled(records, size, seed)
     check_parts((sample, rest_of(records, sample)), request.metric)
@@ -628,16 +633,17 @@ def _tried(settings: Settings, request: requests.TuningRequest) -> tuple[Strateg
     if metric not in reporting.ALL_METRICS:
         raise ConfigurationError(f"Unknown metric '{metric}' to tune by; metrics: {', '.join(reporting.ALL_METRICS)}.")
     if metric in reporting.ANSWER_METRICS and not settings.reader.reads:
-        raise ConfigurationError(f"Tuning by {metric} needs answers, and --reader none reads none.")
+        raise ConfigurationError(f"Tuning by {metric} needs answers; use --reader rules or model.")
     if metric in TRIPLE_METRICS and not spec.ranks_triples:
-        raise ConfigurationError(f"Tuning by {metric} needs ranked triples, and strategy '{spec.name}' ranks none.")
+        raise ConfigurationError(
+            f"Tuning by {metric} needs ranked triples, but strategy '{spec.name}' ranks passages only."
+        )
     if not requests.parse_range(label).parameters:
         fixed = requests.parse_variant(label, {}).parameters
         grid = [f"{name}={values}" for name, values in spec.parameters.grid.items() if name not in fixed]
         if not grid:
             raise ConfigurationError(
-                f"Strategy '{spec.name}' has no values of its own to try; name some, like "
-                "bridge:graph_weight=.2,.35,.5."
+                f"Strategy '{spec.name}' has no default values to try; name some, like bridge:graph_weight=.2,.35,.5."
             )
         label = ":".join((label, *grid))
     tried = requests.parse_range(label)
@@ -648,7 +654,7 @@ def _tried(settings: Settings, request: requests.TuningRequest) -> tuple[Strateg
     ]
     if all(other == first for other in others):
         raise ConfigurationError(
-            f"'{tried.label}' is a single setting, so there is nothing to choose from; give a parameter several "
+            f"'{tried.label}' is a single setting; give a parameter several "
             "values, or compare it with the default by polyhop eval."
         )
     return spec, tried

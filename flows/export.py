@@ -137,7 +137,7 @@ class Difference:
 
     @property
     def count(self) -> int:
-        """How many differ."""
+        """Number of rows that differ."""
         return len({*self.missing, *self.changed, *self.surplus})
 
 
@@ -161,7 +161,7 @@ _NEW_SHARE = 0.25
 
 @dataclass(slots=True)
 class ExportReport:
-    """What an export did."""
+    """Result of an export."""
 
     index: str
     version: int
@@ -219,7 +219,7 @@ class Published:
         return {row.id: row.hash for row in self.rows(kind)}
 
     def record(self, counts: Mapping[ports.GraphKind, int] | None = None) -> ports.GraphRecord:
-        """What the database says, last of all, about itself; rows are counted if no counts by kind are given."""
+        """The record that the database keeps about itself, written last; counts rows if no counts by kind are given."""
         known = counts or {kind: sum(1 for _ in self.rows(kind)) for kind in self.kinds}
         return ports.GraphRecord(self.version, self.fingerprint, self.dimension, known)
 
@@ -288,7 +288,7 @@ class _Export:
         self.report = ExportReport(published.index, published.version, has_vectors=published.has_vectors)
 
     def is_done(self) -> bool:
-        """Whether the database already says that it holds exactly this."""
+        """Returns whether the database records that it holds exactly this version."""
         recorded = self._store.recorded()
         wanted = self._published.fingerprint, self._published.version
         if recorded is None or (recorded.fingerprint, recorded.version) != wanted:

@@ -69,7 +69,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class RunHistory:
-    """What is recorded of one run; `begin` once it holds the writer's lease, `stage` around each stage."""
+    """Record of one run; call `begin` once it holds the writer's lease, and use `stage` around each stage."""
 
     def __init__(self, folder: IndexFolder, request: IndexRequest, report: IndexReport) -> None:
         self._folder, self.request, self.report = folder, request, report
@@ -208,7 +208,7 @@ _RAW_ROWS = ("mentions", "relations", "propositions", "triples")
 
 
 def run_index(settings: Settings, request: IndexRequest, runner: DirectRunner) -> IndexReport:
-    """Indexes a corpus, or finds that nothing has changed."""
+    """Indexes a corpus; does nothing if nothing has changed. Also retries an earlier failed push."""
     folder, report = Layout(settings.root).index(request.index), IndexReport(index=request.index)
     history = RunHistory(folder, request, report)
     with span("polyhop.index", {"polyhop.index": request.index}), history.recorded():
@@ -334,14 +334,14 @@ class _Run:
         return self._manifest.stages.get(stage.name)
 
     def _holds(self, stage: Stage, build: Build) -> bool:
-        """Whether the current version has the whole result of this stage, whose fingerprint the build knows."""
+        """Returns whether the current version has the whole result of this stage with the same fingerprint."""
         record = self._record_to_keep(stage)
         if record is None or self._damage.concerns(stage.table_names, stage.arrays):
             return False
         return record.is_final and record.fingerprint == build.fingerprint(stage.name)
 
     def _is_known_source(self) -> bool:
-        """Whether the current version was made of the very source that was just read, in the same place, undamaged."""
+        """Returns whether the current version was made of the source just read, at the same location, undamaged."""
         build, record = self._build, self._record_to_keep(self._source)
         if self._damage or record is None or is_elsewhere(build, self._require()):
             return False
@@ -349,7 +349,7 @@ class _Run:
         return (record.fingerprint, record.outcome) == (build.fingerprint(self._source.name), outcome)
 
     def _failed_again(self) -> bool:
-        """Whether stages were tried again in vain: what had failed failed again."""
+        """Returns whether the failed units of all stages failed again."""
         build, records = self._build, self._require().stages
         return records.keys() == build.counts.keys() and all(
             records[name].fingerprint == build.fingerprint(name)
@@ -449,7 +449,7 @@ class _Run:
         """Submits what a stage wants of a model, and ends the run."""
         batches = open_batches(self._build.settings)
         if batches is None:
-            raise ValueError(f"stage {stage.name} waits for batches that nobody opened")
+            raise ValueError(f"stage {stage.name} waits for batches, but no batch client is open")
         raise self._runner.step(f"{stage.name} submission", batches.submit)
 
     def _take_over(self, stage: Stage) -> None:
@@ -532,13 +532,11 @@ def check_sources(request: IndexRequest) -> None:
             "with a letter or digit."
         )
     if source is None and (request.is_partial or request.source_name or request.replaces):
-        raise errors.SourceError("--partial, --source-name and --replace say how SOURCE is read; name it, too.")
+        raise errors.SourceError("--partial, --source-name and --replace need a SOURCE.")
     if request.is_partial and request.replaces:
-        raise errors.SourceError(
-            "--partial keeps the records that SOURCE does not mention, --replace none; leave out one."
-        )
+        raise errors.SourceError("--partial and --replace exclude each other; leave out one.")
     if request.removed_source and (source is not None or request.kind is not None):
-        raise errors.SourceError("--remove-source reads nothing; name no source beside it.")
+        raise errors.SourceError("--remove-source reads nothing; leave out SOURCE.")
 
 
 def _require_file(path: Path) -> None:
@@ -550,7 +548,7 @@ def _require_file(path: Path) -> None:
             f"{path} cannot be read: permission denied; allow reading it and its folders."
         ) from error
     if not is_there:
-        raise missing_file(path, "check the path, and whether its disk is mounted. No record was deleted.")
+        raise missing_file(path, "check the path and whether its disk is mounted. No record was deleted.")
 
 
 def known_request(settings: Settings, index: str, name: str = "") -> IndexRequest | None:
@@ -577,12 +575,11 @@ def known_request(settings: Settings, index: str, name: str = "") -> IndexReques
     read = sorted(manifest.sources.keys() - {INBOX}) or [INBOX]  # what was added by calls lies nowhere else
     if not name and len(read) > 1:
         raise errors.SourceError(
-            f"Index '{index}' has the sources {', '.join(read)}; say with --source-name which of them is to be read "
-            "again, or name a SOURCE."
+            f"Index '{index}' has the sources {', '.join(read)}; choose one with --source-name, or pass SOURCE."
         )
     chosen = name or read[0]
     if chosen not in manifest.sources or not manifest.sources[chosen].location:
-        raise errors.SourceError(f"Nothing is known of where source '{chosen}' of index '{index}' lies; name a SOURCE.")
+        raise errors.SourceError(f"Index '{index}' has no recorded location for source '{chosen}'; pass SOURCE.")
     return IndexRequest(index, Path(manifest.sources[chosen].location), kind="corpus", source_name=chosen)
 
 
@@ -608,7 +605,7 @@ def with_sources(build: Build, request: IndexRequest, manifest: Manifest | None,
     if manifest is not None and not request.replaces and not _is_unnamed_source(build, manifest):
         raise errors.LossRefusedError(
             f"{build.source} is not what index '{build.index}' was made from ({manifest.source}), and would replace "
-            "it. If it is to, say --replace; otherwise name another index."
+            "it; confirm with --replace, or name another index."
         )
     if build.source_kind == "graph":
         return build
@@ -631,15 +628,15 @@ def _without(build: Build, name: str, manifest: Manifest | None, damaged: Collec
     others = sorted(manifest.sources.keys() - {name})
     if not others:
         raise errors.SourceError(
-            f"'{name}' is the only source of index '{build.index}'; nothing would be left. To be rid of the index, "
-            "remove its folder."
+            f"'{name}' is the only source of index '{build.index}', so removing it would empty the index; to delete "
+            "the index, delete its folder."
         )
     kept = tuple(_kept(build, manifest, other, damaged) for other in others)
     return replace(build, source_name="", kept=kept)
 
 
 def is_elsewhere(build: Build, manifest: Manifest) -> bool:
-    """Whether the source is read as a whole from another place than a version says: it has moved, or is another one."""
+    """Returns whether the source is read in full from another location than the version records."""
     if build.source is None or build.is_partial:
         return False
     if build.source_kind == "graph" or not manifest.sources:
@@ -649,7 +646,7 @@ def is_elsewhere(build: Build, manifest: Manifest) -> bool:
 
 
 def _is_unnamed_source(build: Build, manifest: Manifest) -> bool:
-    """Whether the source is the one that a graph's index was made from, or a version that kept no names of sources."""
+    """Returns whether the source is the one of a graph index, or of a version that stored no names of sources."""
     kind = source_kind(manifest.stages)
     if not manifest.source or (kind == build.source_kind == "corpus" and manifest.sources):
         return True  # nobody can know, or sources have names
@@ -659,7 +656,7 @@ def _is_unnamed_source(build: Build, manifest: Manifest) -> bool:
 
 
 def _is_place(location: str, source: Source | None) -> bool:
-    """Whether a source lies where another one was read, by the same path or through links."""
+    """Returns whether two sources have the same location, by path or through links."""
     known = source_of(location)
     if not location or source is None or place_of(known) == place_of(source):
         return bool(location) and source is not None
@@ -679,20 +676,20 @@ def _read_whole(build: Build, request: IndexRequest, known: Mapping[str, SourceS
         if there:
             raise errors.LossRefusedError(
                 f"{build.source} is source '{there[0]}' of index '{build.index}' already; leave out --source-name "
-                f"{asked} to read it again, or say --replace to give it that name."
+                f"{asked} to read it again, or add --replace to give it that name."
             )
         listed = [f"'{name}' ({state.location or 'only read in part'})" for name, state in sorted(known.items())]
-        replace = "--source-name NAME --replace puts it in the place of source NAME, whose records go"
+        replace = "--source-name NAME --replace replaces source NAME and deletes its records"
         if len(known) == 1:
-            replace = f"--replace puts it in the place of '{next(iter(known))}', whose records go"
+            replace = f"--replace replaces '{next(iter(known))}' and deletes its records"
         raise errors.LossRefusedError(
             f"{build.source} is not a source of index '{build.index}', which has {', '.join(listed)}. Nothing was "
-            f"read: --source-name NEW adds it as a further source, {replace}."
+            f"read: --source-name NEW adds it as another source, {replace}."
         )
     if len(replaced) > 1:
         raise errors.SourceError(
-            f"Index '{build.index}' has the sources {', '.join(sorted(known))}; say with --source-name which of them "
-            f"{build.source} is."
+            f"Index '{build.index}' has the sources {', '.join(sorted(known))}; choose with --source-name which of "
+            f"them {build.source} replaces."
         )
     return asked or source_name(build.source), replaced[0]
 

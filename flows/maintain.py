@@ -86,7 +86,7 @@ def _maintain_index(index: IndexFolder, settings: Settings, report: MaintenanceR
     except errors.StoreConflictError as error:
         report.skipped.append(str(error))
     except errors.ManifestMismatchError as error:  # without a pointer nobody knows which version must stay
-        report.skipped.append(f"Index '{index.name}' was left alone: {error}")
+        report.skipped.append(f"Index '{index.name}' was skipped: {error}")
 
 
 def _is_free(version: VersionFolder) -> bool:
@@ -100,7 +100,7 @@ def _vacuum_vectors(layout: Layout, names: Sequence[str], report: MaintenanceRep
     if unfinished:
         name = unfinished[0].parent.name
         report.skipped.append(
-            f"Cached vectors were left alone: index '{name}' is being built, or its last run was interrupted "
+            f"Cached vectors were not cleaned up: index '{name}' is being built, or its last run was interrupted "
             f"(indexes/{name}/staging goes after {disk.STAGING_DAYS:g} days)."
         )
         return
@@ -115,7 +115,7 @@ def _vacuum_vectors(layout: Layout, names: Sequence[str], report: MaintenanceRep
                     for file in sorted(arrays.glob("vectors-*_hashes.npy")) if number not in gone else ():
                         used.update(map(bytes.hex, map(np.ndarray.tobytes, open_array(arrays, file.stem))))
         except errors.DamagedStoreError as error:
-            report.skipped.append(f"Cached vectors were left alone: {error}")
+            report.skipped.append(f"Cached vectors were not cleaned up: {error}")
             return
         # a run that began meanwhile keeps what it encodes in files of its own; a removed vector costs encoding again
         unused = [key for key in cache.known_keys() if key not in used]
@@ -133,10 +133,10 @@ def _compact(part: str, path: Path, report: MaintenanceReport) -> None:
         else:
             report.skipped.append(
                 f"The {part} keeps {empty / _MB:.1f} MB of empty pages, because another process has it open; run "
-                "maintenance while none does."
+                "maintenance again when it is closed."
             )
     except sqlite3.DatabaseError as error:
-        report.skipped.append(f"The {part} was not compacted: {error}; polyhop doctor looks at it.")
+        report.skipped.append(f"The {part} was not compacted: {error}; run polyhop doctor to check it.")
 
 
 def _database_files(layout: Layout) -> dict[str, Path]:
@@ -169,7 +169,7 @@ _SHOWN = 5  # ids of a difference that a line names; their number is said
 
 @dataclass(slots=True)
 class VerifyReport:
-    """What differs, by store, in sentences."""
+    """Differences by store, in sentences."""
 
     index: str
     version: int
@@ -177,12 +177,12 @@ class VerifyReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing differs."""
+        """Returns whether no store differs."""
         return not self.sentences
 
     @property
     def sentences(self) -> list[str]:
-        """What differs, of all stores."""
+        """Differences of all stores."""
         return [sentence for found in self.differences.values() for sentence in found]
 
     def to_json(self) -> dict[str, Any]:
@@ -304,7 +304,7 @@ def _vectors_of(index: IndexFolder, folder: VersionFolder, kind: str, record: Ve
 
 
 def graph_differences(published: Published, store: GraphStore) -> list[str]:
-    """What differs between a published version and a graph store, in sentences."""
+    """Differences between a published version and a graph store, in sentences."""
     record = store.recorded()
     found = []
     if record is None or record.fingerprint != published.fingerprint:

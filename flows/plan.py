@@ -1,4 +1,4 @@
-"""What indexing or a question would ask of a model at most: calls, tokens, cost and time, without a call.
+"""Upper bounds of model calls, tokens, cost and time of indexing or of a question, estimated without a call.
 
 The source is read into a throwaway folder, and each stage that asks a model says what it would ask of it
 (`Stage.plan`); replies are looked up in the cache, and lengths are taken from the project's own history of calls where
@@ -61,7 +61,7 @@ def question_costs(settings: Settings, strategies: Iterable[str]) -> dict[str, d
 
 @dataclass(frozen=True, slots=True)
 class IndexPlan:
-    """What indexing would take of models; costs are None if a price is unknown, `unread` counts files by kind.
+    """Estimated model use of indexing; costs are None if a price is unknown, `unread` counts files by kind.
 
     `graph` counts nodes and relations of a graph; a corpus has none until it is extracted. `not_planned` names tasks
     that will be asked about what only extraction shows, and vectors of such things: no number here counts them.
@@ -109,7 +109,7 @@ class IndexPlan:
 
     @property
     def is_free(self) -> bool:
-        """Whether every model that would be asked costs nothing."""
+        """Returns whether all planned models are free of charge."""
         return all(estimate.price == (0.0, 0.0) for estimate in self.steps)
 
     def _in_batches(self) -> dict[str, Any] | None:
@@ -134,7 +134,7 @@ class IndexPlan:
 def plan_index(
     settings: Settings, source: Source, add_strategies: Sequence[str] = (), kind: SourceKind = "corpus"
 ) -> IndexPlan:
-    """What the stages would ask of the configured models for a source; calls nobody and changes nothing.
+    """Estimates the stages' model calls for a source, without a call or a change.
 
     Extraction is planned as if a model did it, and for these strategies besides the settings' own.
     """

@@ -33,7 +33,7 @@ SHOWN_RESULTS = 100  # rows of an artifact; chosen: Prefect keeps it in its data
 
 
 def cancel_questions(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG001 - Prefect passes them by name
-    """What is left to do if a run was killed: its open questions are cancelled, or the next worker would answer."""
+    """Cancels the open questions of a killed run, which a worker would otherwise answer."""
     parameters = flow_run.parameters
     with open_questions(load_settings(parameters.get("settings") or {})) as opened:
         job_id = opened.job_of_key(parameters.get("key") or _own_key(flow_run.id))
@@ -181,7 +181,7 @@ def _serve(queue: QuestionQueue, queues: str, settings: dict[str, Any], log: Cal
     finally:
         worker.end()
     if worker.code not in {0, WaitingError.exit_code}:  # the next run goes on with what waits for a batch
-        raise PolyhopError(f"The worker ended with code {worker.code}; what it printed is in the log of this run.")
+        raise PolyhopError(f"The worker ended with code {worker.code}; see its output in the log of this run.")
 
 
 T = TypeVar("T")

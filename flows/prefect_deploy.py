@@ -84,24 +84,24 @@ class Deployment:
 
     @property
     def description(self) -> str:
-        """What its runs do."""
+        """Description of the deployment's runs."""
         return DESCRIPTIONS[self.kind]
 
     @property
     def tags(self) -> list[str]:
-        """Of it and all its runs."""
+        """Tags of the deployment and all its runs."""
         return runs.run_tags(self.kind, self.index)
 
 
 DESCRIPTIONS: Mapping[str, str] = {
     "incremental": "Bring the index up to date with its source; without changes it takes seconds.",
-    "check": "Compare every file, table and vector of the index with what was published; the run fails if something "
-    "differs.",
+    "check": "Compare every file, table and vector of the index with what was published; the run fails on any "
+    "difference.",
     "export": "Make Neo4j hold the current version; NEO4J_URI and NEO4J_PASSWORD are set where it runs.",
     "answers": "Answer a file of questions; start it with the path of the file.",
     "evaluation": "Evaluate the strategies that the index was built for; the run fails where a gate does (fail_below, "
     "like bridge:recall@5=.65).",
-    "maintenance": "Remove old versions, unreferenced vectors and what killed runs left, of every index.",
+    "maintenance": "Remove old versions, unreferenced vectors and leftovers of killed runs, of every index.",
     "worker": "Answer questions from queues until they are empty.",
 }
 
@@ -319,13 +319,13 @@ def _notifications(client: SyncPrefectClient, named: str) -> list[AutomationCore
     return [
         AutomationCore(
             name="polyhop: notify of failures",
-            description="Says which run of Polyhop failed or crashed, and why.",
+            description="Sends the name and the error of a failed or crashed run.",
             trigger=failed,
             actions=[SendNotification(block_document_id=block, subject="Polyhop: a run failed", body=_RUN_BODY)],
         ),
         AutomationCore(
             name="polyhop: notify of gaps, budgets, dead questions and outages",
-            description="Says what Polyhop's own events say that somebody should look at.",
+            description="Sends Polyhop's events that need attention.",
             trigger=trouble,
             actions=[SendNotification(block_document_id=block, subject="Polyhop: {{ event.event }}", body=_EVENT_BODY)],
         ),

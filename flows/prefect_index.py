@@ -195,13 +195,13 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
 
 
 def _show(settings: Settings, before: dict[str, int], report: reports.IndexReport, source_name: str) -> None:
-    """What became of the run: a line of the log, its name, artifacts, events; of an unchanged index only a summary."""
+    """Reports a run: a log line, its name, artifacts and events; only a summary for an unchanged index."""
     key = partial(runs.artifact_key, "index", report.index)
     said = reports.headline(report)
     get_run_logger().info("index %s: %s", report.index, said)
     version = f"{'' if report.changed else 'unchanged '}v{report.version}"
-    beside = f"beside v{report.pinned}" if report.pinned else ""
-    runs.rename_run("index", report.index, version, beside, *source_name.split())
+    pinned = f"v{report.pinned} pinned" if report.pinned else ""
+    runs.rename_run("index", report.index, version, pinned, *source_name.split())
     runs.show_text(key("summary"), reports.summary_lines(settings, report), said)
     if report.changed:
         stages = [
@@ -217,7 +217,7 @@ def _show(settings: Settings, before: dict[str, int], report: reports.IndexRepor
         )
         runs.show_table(key("quarantine"), reports.quarantine_rows(settings, report), "Records that could not be used")
         runs.emit(runs.PUBLISHED, "index", report.index, reports.published_payload(settings, report))
-    runs.show_table(key("cost"), reports.cost_rows(report), "What the run took of language models")
+    runs.show_table(key("cost"), reports.cost_rows(report), "Use of language models")
     about: dict[str, Any] = {"index": report.index, "version": report.version}
     failed, quarantined = sum(report.failing.values()), report.counts.get("quarantined", 0)
     if failed or (quarantined and report.changed):
@@ -335,7 +335,7 @@ def verify_flow(
             runs.run_step("repair stores", partial(repair_stores, chosen, report, address))
             report = runs.run_step("compare stores again", compare)
         runs.rename_run("verify", index, f"v{report.version}", "ok" if report.ok else "DIFFERS")
-        said = "everything is as it was published" if report.ok else f"{len(report.sentences)} differences"
+        said = "all stores match the published version" if report.ok else f"{len(report.sentences)} differences"
         lines = [f"# Index {index}, version {report.version}: {said}", ""]
         lines += [f"* {name.replace('_', ' ')}: {'; '.join(f) or 'ok'}" for name, f in report.differences.items()]
         runs.show_text(runs.artifact_key("verify", index), lines, said)

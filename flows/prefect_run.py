@@ -1,4 +1,4 @@
-"""What every flow run shares: a server that answers, no secrets, task runs, artifacts, events, Prefect's insides."""
+"""Shared code of flow runs: a reachable server, no secrets, task runs, artifacts, events, Prefect's internals."""
 
 import atexit
 import json
@@ -161,7 +161,7 @@ def require_server() -> None:
 
 
 def unreachable(error: Exception) -> errors.StoreUnavailableError:
-    """What an error of the connection to the server means."""
+    """Translates an error of the connection to the server."""
     url = PREFECT_API_URL.value()
     said = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
     where = f"The Prefect server at {url}" if url else "Prefect's temporary server"
@@ -244,7 +244,7 @@ def emit(event: str, kind: str, name: str, payload: Mapping[str, Any]) -> None:
 
 
 def started_name(kind: str, *parameters: str) -> Callable[[], str]:
-    """What Prefect calls to name a run when it starts: its kind, some of its parameters, and when it was to start."""
+    """Returns the function that names a run when it starts: kind, some parameters, planned start time."""
 
     def name() -> str:
         given = runtime.flow_run.parameters

@@ -59,7 +59,7 @@ class Example:
 
     @property
     def features(self) -> set[str]:
-        """What it shows: types of entities and labels of relations; nothing if it lacks a reply."""
+        """Types of entities and labels of relations in the example; empty if it lacks a reply."""
         if not self.phrases.entities or not self.propositions.propositions:
             return set()
         types = {f"type {entity.type}" for entity in self.extracted.entities}
@@ -138,7 +138,7 @@ def asked_types(chat: ChatModel, passages: Sequence[Passage]) -> list[str]:
 
 
 def counted_example(passage: Passage, known: Sequence[Any], types: Sequence[str]) -> Example:
-    """What an index knows of a passage (entities, triples, propositions), as replies.
+    """Builds replies for a passage from the index's entities, triples and propositions.
 
     An entity's description is the first sentence that names it; a part of another name, as a bare surname is, is none.
     """
@@ -183,7 +183,7 @@ def asked_examples(chat: ChatModel, candidates: Sequence[Example], types: Sequen
 def kept(
     passage: Passage, extracted: KgReply, phrases: Sequence[str], stated: PropositionsReply, types: Sequence[str]
 ) -> Example:
-    """What of three replies the passage says, as the parser of each step takes it without dropping anything."""
+    """Keeps the part of three replies that the passage states and that the parsers of all steps accept unchanged."""
     text = passage_text(passage.title, passage.text).casefold()
     contract = Contract.of(ExtractionSettings(entity_types=" ".join(types), type_contract="discard"))
     found = extraction.stated_in_document(extracted, contract, Counter())

@@ -1,4 +1,4 @@
-"""What an index run says it did (the JSON contract of `polyhop index`), and how people see it."""
+"""Report of an index run (the JSON contract of `polyhop index`), and its text forms."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -15,7 +15,7 @@ from polyhop.warehouse.tables.query import query_rows
 
 @dataclass(frozen=True, slots=True)
 class ModelUse:
-    """What a run took of language models: calls, requests that a cache answered, tokens, United States dollars.
+    """Model use of a run: calls, requests answered from the cache, tokens, United States dollars.
 
     A cost is None where the price of a model is unknown. `replaced_counts`: calls whose reported token counts were
     impossible, so that our own were taken. `unknown_…`: calls of earlier runs that were killed, at their worst case,
@@ -33,7 +33,7 @@ class ModelUse:
     unknown_cost_usd: float | None = 0.0
 
     def sentences(self) -> list[str]:
-        """What models were asked and what that cost, and what of it is not certain; none if none was asked."""
+        """Sentences on calls and cost of models, with uncertain amounts; empty if no model was called."""
         said = []
         if self.calls or self.cached:
             said.append(
@@ -43,19 +43,19 @@ class ModelUse:
         if self.replaced_counts:
             said.append(
                 f"models: the server reported impossible token counts of {plural(self.replaced_counts, 'call')}, "
-                "which are booked by our own count"
+                "so Polyhop's own count is used"
             )
         if self.unknown_calls:
             said.append(
                 f"models: the outcome of {plural(self.unknown_calls, 'call')} of earlier, killed runs is unknown, "
-                f"booked at the worst case: {self.unknown_tokens:,} tokens, {cost_words(self.unknown_cost_usd)}"
+                f"counted at the worst case: {self.unknown_tokens:,} tokens, {cost_words(self.unknown_cost_usd)}"
             )
         return said
 
 
 @dataclass(slots=True)
 class IndexReport:
-    """What a run did.
+    """Result of a run.
 
     `changes` counts records by how they differ from the version before (0 of each kind if nothing was published);
     `ratios` are those of the version's manifest; `unread` counts files of a folder corpus, and attached to messages,
@@ -84,12 +84,12 @@ class IndexReport:
 
     @property
     def pin_sentence(self) -> str:
-        """Which version questions are answered from although there is a later one, "" if none is pinned."""
+        """Sentence on the pinned version; "" if none is pinned."""
         if self.pinned is None:
             return ""
-        beside = f"version {self.version} lies" if self.version != self.pinned else "later ones lie"
+        later = f"version {self.version}" if self.version != self.pinned else "later versions"
         return (
-            f"version {self.pinned} is pinned and stays current, {beside} beside it; the latest becomes current with: "
+            f"version {self.pinned} is pinned and stays current; to use {later}, unpin it: "
             f"polyhop versions --index {self.index} --use latest"
         )
 
@@ -99,7 +99,7 @@ class IndexReport:
 
     @property
     def ratios_in_words(self) -> str:
-        """How dense the graph is; "" if the version has no mentions."""
+        """Density of the graph, as text; "" if the version has no mentions."""
         ratios = self.ratios
         return "; ".join(
             f"{ratios[mentions]:.2f} mentions and {ratios[f'relations_per_{unit}']:.2f} relations per {unit}"
@@ -108,12 +108,12 @@ class IndexReport:
         )
 
     def model_sentences(self) -> list[str]:
-        """What the run took of models, and what they still fail on: of every run, whether it published or not."""
+        """Sentences on the run's model use and on failing units, whether it published or not."""
         said = self.model.sentences()
         if self.failing:
             stages = ", ".join(f"{stage} {count:,}" for stage, count in self.failing.items())
             still = "still fails" if sum(self.failing.values()) == 1 else "still fail"
-            said.append(f"{plural(sum(self.failing.values()), 'unit')} {still} ({stages}); the next run asks again")
+            said.append(f"{plural(sum(self.failing.values()), 'unit')} {still} ({stages}); the next run retries")
         if "extract" in self.failing:
             said.append(f"why: polyhop sql \"FROM extraction_ledger WHERE state = 'failed'\" --index {self.index}")
         return said
@@ -135,7 +135,7 @@ _QUERY = "SELECT record_id, kind, from_id, source FROM changes ORDER BY record_i
 
 
 def changed_records(report: IndexReport) -> str:
-    """How many records changed, by kind, in words."""
+    """Counts of changed records by kind, as text."""
     return ", ".join(f"{count:,} {kind}" for kind, count in report.changes.items() if count) or "no record changed"
 
 
@@ -176,7 +176,7 @@ def counts_of_current(settings: Settings, index: str) -> dict[str, int]:
 
 
 def headline(report: IndexReport) -> str:
-    """What became of a run, in one line."""
+    """One-line summary of a run."""
     if report.changed:
         said = f"version {report.version} published in {sum(report.seconds.values()):.1f} s"
     else:
@@ -192,20 +192,20 @@ def summary_lines(settings: Settings, report: IndexReport) -> list[str]:
         return lines
     lines += [f"* {name.replace('_', ' ')}: {count:,}" for name, count in report.counts.items()]
     lines += [f"* {report.ratios_in_words}"] if report.ratios else []
-    lines += ["", f"Stages taken over: {', '.join(report.reused) or 'none'}."]
-    lines += [f"* damaged and made again: {sentence}" for sentence in report.damaged]
+    lines += ["", f"Stages reused: {', '.join(report.reused) or 'none'}."]
+    lines += [f"* rebuilt after damage: {sentence}" for sentence in report.damaged]
     lines += [f"* {advice}" for advice in run_advice(settings, report)]
     folder = Layout(settings.root).index(report.index).version(report.version)
     return [*lines, "", f"Files: `{folder.path.resolve()}`"]
 
 
 def run_advice(settings: Settings, report: IndexReport) -> list[str]:
-    """What could have been better, a sentence each: encoding, and the language of the corpus."""
+    """Advice on encoding and on the language of the corpus, a sentence each."""
     return [advice for advice in (encoding_advice(settings, report), language_advice(settings, report)) if advice]
 
 
 def language_advice(settings: Settings, report: IndexReport) -> str:
-    """What to set if the texts of a version look unlike the language that nobody chose; else "".
+    """Advice to set the language if the texts look unlike the default one; otherwise "".
 
     Read as English, texts of some languages lose their words and names, and nothing else would say so.
     """
@@ -218,13 +218,13 @@ def language_advice(settings: Settings, report: IndexReport) -> str:
     if not code:
         return ""
     return (
-        f"the texts look {language_name(code)} and were read as English, the default; if they are: "
+        f"the texts look {language_name(code)} but were read as English, the default; to change that: "
         f"polyhop index --index {report.index} --set corpus.language={code}"
     )
 
 
 def encoding_advice(settings: Settings, report: IndexReport) -> str:
-    """How this machine could have encoded faster, in a sentence; "" if it could not, or it took less than a minute."""
+    """Advice on faster encoding on this machine; "" if there is none, or encoding took less than a minute."""
     from polyhop.warehouse.models.onnx_session import faster_precision
 
     stages = [stage for stage in report.seconds if stage.startswith("embed-") and report.computed.get(stage)]
@@ -247,7 +247,7 @@ def coverage_rows(settings: Settings, report: IndexReport) -> list[dict[str, Any
 
 
 def cost_rows(report: IndexReport) -> list[dict[str, Any]]:
-    """What the run took of models; none if it asked nothing."""
+    """Rows on the run's model use; empty if no model was called."""
     use = report.model
     if not use.calls and not use.cached:
         return []
@@ -270,7 +270,7 @@ def quarantine_rows(settings: Settings, report: IndexReport) -> list[dict[str, A
 
 
 def published_payload(settings: Settings, report: IndexReport) -> dict[str, Any]:
-    """What listeners to a publication want to know."""
+    """Payload of the event that is emitted after publishing."""
     return {
         **{name: getattr(report, name) for name in ("index", "version", "pinned", "counts", "computed", "reused")},
         "seconds": round(sum(report.seconds.values()), 3),

@@ -1,4 +1,4 @@
-"""Who does the batches of a run: this process, further ones here, or a Dask cluster; and its share of models.
+"""Executors of a run's batches: this process, more processes here, or a Dask cluster; and the run's share of models.
 
 A pool starts when its first batch comes, so that a run that finds nothing to do starts nothing. A process that dies
 costs the batches in flight: they are done again.
@@ -50,7 +50,7 @@ def model_run(note: Callable[[str], None] | None = None, index: str = "") -> Ite
 
 
 def model_use() -> ModelUse:
-    """What models have taken in this run so far."""
+    """Model use of this run so far."""
     use = chats_usage()
     spent, unknown = use.spent, use.unknown
     return ModelUse(
@@ -86,7 +86,7 @@ class BatchWork:
     def given_up(self) -> StoreError:
         """The error of a run that gives up on a batch."""
         return StoreError(
-            f"A batch of stage {self.stage.name} was given up: the processes that did it kept dying (killed, or out of "
+            f"A batch of stage {self.stage.name} was given up: its processes kept dying (killed, or out of "
             "memory). Lower cores or batch_size and run again; finished batches are kept."
         )
 
@@ -105,8 +105,7 @@ def do_batch(work: BatchWork, number: int, threads: int) -> BatchResult:
     build = work.build
     if work.version != VERSION:
         raise ConfigurationError(
-            f"A process that does batches has Polyhop {VERSION}, the run has {work.version}; install the same version "
-            "on all hosts."
+            f"A batch process has Polyhop {VERSION}, the run has {work.version}; install the same version on all hosts."
         )
     if not build.folder.staging.is_dir():
         raise _unseen(build)
@@ -116,13 +115,13 @@ def do_batch(work: BatchWork, number: int, threads: int) -> BatchResult:
 
 def _unseen(build: Build) -> ConfigurationError:
     return ConfigurationError(
-        f"A process that does batches does not see {Path(build.settings.root)}; put the root folder on storage that "
+        f"A batch process cannot access {Path(build.settings.root)}; put the root folder on storage that "
         "all workers of the cluster mount at the same path, or name a store that they reach (index.remote=s3://…)."
     )
 
 
 def is_elsewhere(root: Path) -> bool:
-    """Whether this process does not see a run's root, or has another one of its own (POLYHOP_ROOT)."""
+    """Returns whether this process cannot access a run's root, or has another one (POLYHOP_ROOT)."""
     own = os.environ.get("POLYHOP_ROOT")
     return not os.access(root, os.R_OK | os.X_OK) or (own is not None and Path(own).expanduser().resolve() != root)
 

@@ -55,5 +55,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What a program may use, for completion by tab."""
+    """Lists the public names, for tab completion."""
     return sorted(__all__)

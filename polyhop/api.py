@@ -98,7 +98,7 @@ def index(  # noqa: PLR0913 - those of `polyhop index`
     from polyhop.schemas.requests import IndexRequest
 
     if source is not None and graph is not None:
-        raise ConfigurationError("Name a source or a graph: an index is made from one of them.")
+        raise ConfigurationError("Pass a source or a graph.")
     chosen = _settings(root, settings)
     named = source_of(str(graph)) if graph is not None else None if source is None else Path(source)
     kind: SourceKind | None = "graph" if graph is not None else "corpus" if source is not None else None
@@ -123,7 +123,7 @@ def plan(
     root: str | Path | None = None,
     settings: Settings | None = None,
 ) -> "IndexPlan":
-    """What indexing would ask of the configured models, and cost; asks nobody (`polyhop plan`).
+    """Estimates the model calls and the cost of indexing, without a call (`polyhop plan`).
 
     Raises:
         SourceError: If the source cannot be used.
@@ -150,7 +150,7 @@ class Job:
     _settings: Settings
 
     def is_open(self) -> bool:
-        """Whether questions are left to answer."""
+        """Returns whether questions are left to answer."""
         with open_questions(self._settings) as queue:
             queue.sweep()
             return queue.job(self.id).is_open
@@ -394,7 +394,7 @@ class Answer:
         return f"Answer({self.answer!r}, strategy={self.strategy!r}, passages={len(self.passages)}, first={titles})"
 
     def _repr_html_(self) -> str:
-        said = f"<b>{html_text(self.answer)}</b>" if self.answer else "<i>no answer; read the passages</i>"
+        said = f"<b>{html_text(self.answer)}</b>" if self.answer else "<i>no answer; see the passages</i>"
         rows = [
             (row.get("rank"), row.get("score"), row.get("title"), str(row.get("text", ""))[:SHOWN_CHARACTERS])
             for row in self.passages
@@ -449,7 +449,7 @@ class Index:
 
     @property
     def session(self) -> IndexSession:
-        """What answers: for batches, evaluation and benchmarks."""
+        """The session that answers, for batches, evaluation and benchmarks."""
         return self._session
 
     def ask(
@@ -524,7 +524,7 @@ class Index:
         return answers
 
     def search(self, query: str, **options: Any) -> Answer:
-        """Ranks passages as `ask` does, and nobody reads them: no answer, and no model is paid for one.
+        """Ranks passages like `ask` but skips reading: returns no answer and makes no model call for one.
 
         Args:
             query: Any text with at least one word.
@@ -758,7 +758,7 @@ def open_indexes(names: Sequence[str], *, root: str | Path | None = None, settin
         UnknownIndexError: If nothing was published under one of the names.
     """
     if not names:
-        raise ConfigurationError("No index is named; name at least one.")
+        raise ConfigurationError("Name at least one index.")
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
         raise ConfigurationError(f"The index '{twice}' is named twice; name each once.")

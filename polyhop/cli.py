@@ -103,13 +103,13 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "serve": ("polyhop serve --index mine --source corpus.jsonl",),
 }
 """In the help of each command; a test parses every one with its command's own parser."""
-OTHERS = "Of other packages"
+OTHERS = "From other packages"
 COMMANDS = "polyhop.commands"
 """Entry points of other packages: the name of a command, and the function that Typer makes one of."""
 FORMATS = {"{corpus formats}": "formats:described_formats", "{graph formats}": "graph_files:described_graphs"}
 """In the help of a command: the formats in which a source is read, and the function that lists them."""
 INTERRUPTED = 130  # the exit code after Ctrl-C, as shells have it
-STOPPED = "polyhop: stopped; what was finished is kept."
+STOPPED = "polyhop: stopped; finished work is kept."
 _UsageError: Any = typer.BadParameter.__base__
 """What Typer raises for all wrong usage; it exports only this class's children."""
 
@@ -206,7 +206,7 @@ def _print_version(*, value: bool) -> None:
 def _root(
     version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),  # noqa: FBT001, FBT003
     log_level: str | None = typer.Option(
-        None, "--log-level", help="What is logged on standard error: debug, info, warning or error."
+        None, "--log-level", help="Log level on standard error: debug, info, warning or error."
     ),
     log_json: bool = typer.Option(False, "--log-json", help="Log one JSON object per line."),  # noqa: FBT001, FBT003
 ) -> None:
@@ -248,7 +248,7 @@ def main() -> None:
         _print_trace()
         print_error(
             f"polyhop: unexpected {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''} "
-            f"This is a defect; run again with {DEBUG_VARIABLE}=1 and report what it prints."
+            f"This is a bug; run again with {DEBUG_VARIABLE}=1 and report what it prints."
         )
         sys.exit(1)
 

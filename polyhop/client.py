@@ -178,7 +178,7 @@ class RemoteIndex(AbstractContextManager["RemoteIndex"]):
             try:
                 row = self._get(f"/runs/{run.run}", _ROW)
             except (errors.PolyhopError, RuntimeError) as error:  # the latter if this index was closed
-                row = {"state": "failed", "version": None, "error": f"The run cannot be followed: {error}"}
+                row = {"state": "failed", "version": None, "error": f"The run's progress cannot be read: {error}"}
             run.version, run.error, run.state = row["version"], row["error"], row["state"]
             if run.state == "running":
                 time.sleep(_POLL_SECONDS)
@@ -215,15 +215,15 @@ class RemoteIndex(AbstractContextManager["RemoteIndex"]):
         return self._request("POST", f"{self._path}/{way}", kind, content=written, headers=headers)
 
     def _request(self, method: str, path: str, kind: TypeAdapter[T], **content: Any) -> T:
-        """What the server replies; what it refuses, and what fails on the way, is raised as an error of ours."""
+        """Sends a request and parses the reply; refusals and failed connections are raised as errors of Polyhop."""
         try:
             reply = self._http.request(method, path, **content)
         except httpx.HTTPError as error:
-            why = f"broke off ({type(error).__name__}); ask again later"
+            why = f"closed the connection ({type(error).__name__}); try again later"
             if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
                 why = f"cannot be reached ({error}); start one with: polyhop ui, or check the address"
             elif isinstance(error, httpx.TimeoutException):
-                why = f"did not answer within {self._timeout_seconds:g} s; ask again later"
+                why = f"did not answer within {self._timeout_seconds:g} s; try again later"
             raise errors.StoreUnavailableError(f"The server at {self._server} {why}.") from error
         try:
             if reply.headers.get("content-type", "").startswith("application/problem+json"):
@@ -232,7 +232,7 @@ class RemoteIndex(AbstractContextManager["RemoteIndex"]):
         except (httpx.HTTPStatusError, ValidationError) as error:
             is_unavailable = reply.status_code in {502, 503, 504}  # says a proxy
             raise (errors.StoreUnavailableError if is_unavailable else errors.StoreError)(
-                f"What answers at {self._server} (status {reply.status_code}) is not a Polyhop server of this version; "
+                f"The server at {self._server} (status {reply.status_code}) is not a Polyhop server of this version; "
                 "check the address, and update the older of the two."
             ) from error
 
@@ -248,7 +248,7 @@ def _problem(document: dict[str, Any]) -> errors.PolyhopError:
 
 
 def _shows_no_request(record: logging.LogRecord) -> bool:
-    """Of httpx: it logs the address of each request, which has the names that are asked for."""
+    """Filters httpx's log records of requests, whose addresses contain names from questions."""
     return "/api/v1/indexes/" not in record.getMessage()
 
 

@@ -33,7 +33,7 @@ def check_queue(settings: Settings) -> str:
     """Says how the question queue is."""
     path = Layout(settings.root).queue
     if not settings.queue.url and not path.exists():
-        return "none yet; polyhop submit makes it"
+        return "not created yet; `polyhop submit` creates it"
     found = examine_queue(settings.queue.url or sqlite_url(path))
     if found.faults:
         raise StoreError(
@@ -41,9 +41,12 @@ def check_queue(settings: Settings) -> str:
             "backup, or move it away and submit again"
         )
     if found.version > found.newest:
-        raise StoreError(f"its tables have version {found.version}, this Polyhop knows {found.newest}; upgrade Polyhop")
+        raise StoreError(
+            f"its tables have version {found.version}, newer than version {found.newest} of this Polyhop; upgrade "
+            "Polyhop"
+        )
     if found.version < found.newest:
-        return f"tables of version {found.version}; version {found.newest} when it is next opened"
+        return f"tables of version {found.version}; upgraded to version {found.newest} when next opened"
     held = f"{plural(found.jobs, 'job')}, {plural(found.questions, 'question')}"
     return f"tables of version {found.version}, {held}, every row readable"
 
@@ -77,11 +80,11 @@ def check_deployments(_: Settings) -> str:
     """Says whether somebody runs the deployments of our flows."""
     url = os.environ.get("PREFECT_API_URL")
     if not url:
-        return "not looked for without PREFECT_API_URL"
+        return "skipped: PREFECT_API_URL is not set"
     everything = _ask(url, "POST", "/deployments/filter")  # a server may have deployments of other flows
     found = [each for each in everything if _OUR_FLOWS in str(each.get("entrypoint"))]
     if not found:
-        return "none of Polyhop's flows; make them with: polyhop deploy --index NAME"
+        return "none of Polyhop's flows; create them with: polyhop deploy --index NAME"
     idle = sorted((each.get("work_pool_name") or "", each["name"]) for each in found if each["status"] != "READY")
     if not idle:
         return f"{len(found)} of Polyhop's flows, all with a worker"
@@ -112,12 +115,12 @@ def check_packages(_: Settings) -> str:
     faults = [requirement_fault(line) for line in requires("polyhop") or []]
     wrong = [sentence for sentence in faults if sentence]
     if wrong:
-        raise ConfigurationError(f"{'; '.join(wrong)}. Install what Polyhop asks for: pip install --upgrade polyhop")
+        raise ConfigurationError(f"{'; '.join(wrong)}. Install the required versions: pip install --upgrade polyhop")
     return f"{len(faults)} requirements met"
 
 
 def requirement_fault(line: str) -> str:
-    """What is wrong with an installed package, "" if nothing is; one of an extra may be missing."""
+    """Fault of an installed package; "" if there is none. Packages of extras may be missing."""
     from packaging.requirements import Requirement
 
     wanted = Requirement(line)
@@ -162,7 +165,7 @@ def check_leases(settings: Settings) -> str:
 def check_neo4j(_: Settings) -> str:
     """Says which Neo4j NEO4J_URI names, and whether its indexes serve."""
     if not os.environ.get("NEO4J_URI"):
-        return "no NEO4J_URI: nothing is exported"
+        return "skipped: NEO4J_URI is not set"
     found = examine_graph_server()
     failed = sorted(name for name, state in found.indexes.items() if state != "ONLINE")
     if failed:
@@ -254,7 +257,7 @@ def _lancedb(_: Settings) -> str:
     with tempfile.TemporaryDirectory() as folder:
         table = lancedb.connect(folder).create_table("t", data=[{"id": "a", "vector": [1.0, 0.0]}])
         if table.count_rows() != 1:
-            raise StoreError("a table does not hold the row that was written; reinstall lancedb")
+            raise StoreError("a written row cannot be read back; reinstall lancedb")
     return f"version {lancedb.__version__}"
 
 

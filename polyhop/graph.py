@@ -125,7 +125,7 @@ def require_entities(index: PublishedIndex, lookup: NameLookup, name: str) -> tu
     similar = sorted((entity.name for entity in found), key=lambda name: (len(name), name))[:_SUGGESTED]
     similar = similar or read_name_records(index.layout, index.name, [key]).nearest.get(key, [])
     meant = " or ".join(map(repr, similar))
-    hint = f"did you mean {meant}?" if similar else "none of its names looks like that."
+    hint = f"did you mean {meant}?" if similar else "no name is similar."
     raise UnknownIdError(f"Index '{index.name}' has no entity '{name}'; {hint}")
 
 

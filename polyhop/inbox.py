@@ -86,24 +86,24 @@ def add_records(settings: Settings, index: str, records: Records) -> None:
     layout = Layout(settings.root)
     folder = layout.index(index)
     kept: dict[str, SourceRecord] = {}
-    places: dict[str, str] = {}
+    origins: dict[str, str] = {}
     others = _sources(folder)
-    for place, item in _items(settings, layout, records):
+    for origin, item in _items(settings, layout, records):
         if isinstance(item, BadRecord):
-            raise _refused(place, item.reason)
+            raise _refused(origin, item.reason)
         if isinstance(item, Tombstone):
             command = f"polyhop index FILE --partial --source-name {INBOX} --index {index}"
-            raise _refused(place, f"it deletes '{item.id}', which a file of such rows does: {command}")
+            raise _refused(origin, f"it deletes '{item.id}'; put deletions into a file: {command}")
         id_ = item.id or record_id(item.title, item.text)
         if id_ in kept and (kept[id_].title, kept[id_].text) != (item.title, item.text):
-            raise _refused(place, f"{places[id_]} has its id '{id_}' and another text; give one of them another id")
-        kept[id_], places[id_] = item, place
+            raise _refused(origin, f"{origins[id_]} has the same id '{id_}' and another text; change one of the ids")
+        kept[id_], origins[id_] = item, origin
     if not kept:
         raise SourceError("There is no record to add; give at least one.")
     for name, path in others.items():
         taken = pq.read_table(path, columns=["record_id"], filters=[("record_id", "in", list(kept))])
         for id_ in taken.column("record_id").to_pylist()[:1]:
-            raise _refused(places[id_], f"its id '{id_}' is that of a record of source '{name}'; change that source")
+            raise _refused(origins[id_], f"source '{name}' has a record with its id '{id_}'; edit that source instead")
     rows = [
         {"record_id": id_, "title": record.title, "text": record.text, "source": record.source, "origin": INBOX}
         | {"metadata_json": metadata_json(record.metadata), "sections_json": sections_json(record.sections)}
@@ -112,20 +112,20 @@ def add_records(settings: Settings, index: str, records: Records) -> None:
     keep_records(folder, rows)
 
 
-def _refused(place: str, reason: str) -> SourceError:
-    return SourceError(f"{place} cannot be added, so nothing of this call was kept: {reason.rstrip('.')}.")
+def _refused(origin: str, reason: str) -> SourceError:
+    return SourceError(f"{origin} cannot be added, so no record of this call was added: {reason.rstrip('.')}.")
 
 
 def _items(
     settings: Settings, layout: Layout, given: Records
 ) -> Iterator[tuple[str, SourceRecord | BadRecord | Tombstone]]:
-    """What was given, each with the words that name it."""
+    """Yields the given records, each with the words that name it in messages."""
     limits = ConversionLimits(passage_characters=settings.corpus.max_passage_characters)
     with Converter(limits, layout.document_cache) as converter:
         for number, one in enumerate([given] if isinstance(given, str | Path | Mapping) else given, start=1):
             if isinstance(one, str | Path):
                 if Path(one).is_dir():
-                    raise _refused(str(one), "it is a folder; index it as a source of its own, or give its files")
+                    raise _refused(str(one), "it is a folder; index it as a separate source, or pass its files")
                 for item in read_corpus(Path(one), convert=converter.convert):
                     yield refused_words(one, item.line, "").rstrip(": "), item
                 continue
@@ -147,9 +147,11 @@ def _sources(folder: IndexFolder) -> dict[str, Path]:
     read_from = manifest.sources[INBOX].location if INBOX in manifest.sources else ""
     why = ""
     if source_kind(manifest.stages) == "graph":
-        why = "was made from a knowledge graph, which takes no records by a call; add them to another index."
+        why = "was made from a knowledge graph, to which no records can be added; add them to another index."
     elif not manifest.sources:
-        why = "was published by a Polyhop that kept no records; index the whole source once, then add records."
+        why = (
+            "was published by an older Polyhop, which stored no records; index the whole source once, then add records."
+        )
     elif read_from:
         rename = f"polyhop index {read_from} --source-name NAME --replace --index {folder.name}"
         why = f"reads its source '{INBOX}' from {read_from}; add the records there, or rename that source: {rename}"
@@ -216,7 +218,7 @@ class InboxRun:
     ended: Event = field(default_factory=Event, repr=False)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Whether it has ended, by then at the latest; None: waits until it has."""
+        """Waits for the end of the run, at most `seconds` (None: without limit); returns whether it has ended."""
         return self.ended.wait(seconds)
 
     def to_json(self) -> dict[str, Any]:

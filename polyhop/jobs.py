@@ -70,7 +70,7 @@ def waiting_workers(workers: Iterable[WorkerRow]) -> list[dict[str, Any]]:
 
 
 def unserved_sentence(job: JobRow, workers: Iterable[WorkerRow], settings: Settings) -> str:
-    """How to start a worker for an open job whose queue no worker serves; "" if one does."""
+    """Sentence on how to start a worker, for an open job whose queue no worker serves; "" if one does."""
     if not job.is_open or any(job.queue in worker.queues for worker in workers):
         return ""
     is_default = settings.root == Settings.model_fields["root"].default
@@ -79,7 +79,7 @@ def unserved_sentence(job: JobRow, workers: Iterable[WorkerRow], settings: Setti
 
 
 class QuestionPace:
-    """How fast questions end, from one look to the next, and how long the open ones take at that pace."""
+    """Rate of answered questions between looks at a job, and the time left at that rate."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -143,7 +143,8 @@ def require_result(queue: QuestionQueue, job_id: int, question_id: str) -> Resul
     missing = sorted(_ANSWER_KEYS - row.result.keys())
     if missing:
         raise StoreError(
-            f"The stored answer to question '{question_id}' of job {job_id} lacks '{missing[0]}'; submit it again."
+            f"The stored answer to question '{question_id}' of job {job_id} lacks '{missing[0]}'; submit the "
+            "question again."
         )
     return row
 
@@ -162,10 +163,10 @@ def write_results(rows: Iterator[ResultRow], path: Path) -> int:
     import pyarrow.parquet as pq
     from pyarrow import csv
 
-    from polyhop.warehouse.files.disk import CSV, JSON_LINES, PARQUET, named_file, require_place, write_json_lines
+    from polyhop.warehouse.files.disk import CSV, JSON_LINES, PARQUET, named_file, require_writable, write_json_lines
 
     what = "the results"
-    require_place(path, what, CSV, JSON_LINES, PARQUET)
+    require_writable(path, what, CSV, JSON_LINES, PARQUET)
     suffix = path.suffix.lower()
     if suffix == JSON_LINES:
         return write_json_lines(path, map(result_document, rows), what)

@@ -1,4 +1,4 @@
-"""What people and scripts see: JSON on standard output, all else on standard error, progress on terminals only."""
+"""Output of commands: JSON on standard output, all else on standard error, progress on terminals only."""
 
 import json
 import sys

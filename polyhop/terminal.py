@@ -22,9 +22,9 @@ def passage_lines(
 ) -> Iterator[str]:
     """A line for each passage and one for its text, if that is known."""
     if any(before["score"] < after["score"] for before, after in pairwise(passages)):
-        order = "ranked so that together they cover the question; a score is of its passage alone"
+        order = "ranked to cover the question together; scores are per passage"
         if any(note["label"] == RERANKED for note in evidence.get("notes", ())):
-            order = "the first ones have the scores of who re-ranked them, the others their own"
+            order = "the first scores are those of the re-ranker, the others those of the strategy"
         yield f"  {order}"
     for passage in passages:
         yield passage_line(passage)
@@ -50,7 +50,7 @@ def location_words(passage: Mapping[str, Any]) -> str:
 
 
 def text_line(text: str) -> str:
-    """How a text begins, below its passage; "" if it is empty."""
+    """Beginning of a text, shown below its passage; "" if it is empty."""
     line = _line(text)
     return f"{'':14}{line[:_SHOWN_CHARACTERS].rstrip()}{'…' if len(line) > _SHOWN_CHARACTERS else ''}" if line else ""
 
@@ -169,7 +169,7 @@ def _seed(seed: Seed, titles: Mapping[str, str]) -> str:
 
 
 def _reached(evidence: Evidence) -> list[str]:
-    """What was reached, a paragraph per distance from a seed, strongest first; what nothing leads to comes last."""
+    """Reached nodes, a paragraph per distance from a seed, strongest first; unconnected nodes come last."""
     if not evidence.nodes:
         return []
     from polyhop.pages.drawing import distances

@@ -56,7 +56,7 @@ def diff_versions(
             return document
         asked = [record.question for record in usable_questions(questions)[0]]
         if not asked:
-            raise SourceError(f"{questions} holds no usable question; at least one is needed.")
+            raise SourceError(f"{questions} has no usable question; add at least one.")
         answers = zip(*map(answers_of, versions), strict=True)
     rows = [_compared(*pair) for pair in answers]
     differing = [[part for part in _COUNTED if row[part]["before"] != row[part]["after"]] for row in rows]

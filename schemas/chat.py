@@ -1,4 +1,4 @@
-"""What is asked of a chat model and what comes back: prompts, questions, validated replies, costs.
+"""Requests to a chat model and their results: prompts, questions, validated replies, costs.
 
 A reply counts only if it is valid; a failure is never a result. Source: algorithms.md 0.3 (5), 0.7.
 """
@@ -74,7 +74,7 @@ _CENT = 0.01  # in dollars; smaller amounts are shown by their significant digit
 
 
 class Rung(StrEnum):
-    """How much help a reply needed before it was valid."""
+    """Repair that a reply needed before it was valid."""
 
     AS_IS = "as_is"
     UNWRAPPED = "unwrapped"
@@ -86,7 +86,7 @@ JOBS = "(jobs)"  # In the place of an index's name: what workers ask for the que
 
 
 class Role(StrEnum):
-    """What a model is used for; each role may have a model of its own."""
+    """Use of a model; each role may have its own model."""
 
     EXTRACT = "extract"
     RESOLVE = "resolve"
@@ -140,7 +140,7 @@ class ChatRequest(Generic[ReplyT]):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What calls took: calls, tokens, United States dollars (None where a price is unknown), seconds."""
+    """Cost of calls: calls, tokens, United States dollars (None where a price is unknown), seconds."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -178,7 +178,7 @@ def dollars(amount: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChatOutcome(Generic[ReplyT]):
-    """How a request ended."""
+    """Result of a request."""
 
     reply: ReplyT | None  # The valid reply, or None if the request failed for now.
     model: str

@@ -80,7 +80,7 @@ def redacted_tree(value: Any) -> Any:
 
 
 def has_secret(value: object) -> bool:
-    """Whether a value of a setting holds a secret, so that it must not be a parameter or an argument."""
+    """Returns whether a value of a setting holds a secret, so that it must not be a parameter or an argument."""
     return isinstance(value, str) and redact(value) != value
 
 
@@ -183,7 +183,7 @@ class ContractError(PolyhopError):
 
 
 class UnknownIdError(ContractError):
-    """An id that no table knows."""
+    """An id that is in no table."""
 
 
 class ManifestMismatchError(ContractError):
@@ -202,7 +202,7 @@ class PromptInputError(ContractError):
         self.missing = sorted(missing)
         self.extra = sorted(extra)
         super().__init__(
-            f"Prompt '{prompt}' lacks inputs ({', '.join(self.missing) or 'none'}) "
+            f"Prompt '{prompt}' lacks the inputs ({', '.join(self.missing) or 'none'}) "
             f"or has no placeholder for some ({', '.join(self.extra) or 'none'})."
         )
 
@@ -329,7 +329,7 @@ class SourceError(PolyhopError):
 
 
 class LossRefusedError(SourceError):
-    """A run would take a source, or many of its records, out of an index, and nobody said that it may."""
+    """The run would delete a source or many records without permission."""
 
 
 class QuarantineExceededError(SourceError):
@@ -370,7 +370,7 @@ class QuestionTimeoutError(QuestionError):
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         super().__init__(
-            f"The question took longer than {seconds:g} s and was given up; ask it in simpler words, or retry it with "
+            f"The question took longer than {seconds:g} s and was stopped; simplify the question, or retry it with "
             "workers that have a larger worker.question_seconds."
         )
 
@@ -456,17 +456,19 @@ class IdempotencyKeyError(QueueError):
         self.key = key
         self.job_id = job_id
         super().__init__(
-            f"Key '{key}' already belongs to job {job_id}, which asks something else; nothing was submitted. "
+            f"Key '{key}' already belongs to job {job_id}, which has other questions; nothing was submitted. "
             "Use another key, or submit exactly the same questions."
         )
 
 
 class UnknownJobError(QueueError):
-    """A job that the queue does not know."""
+    """A job that does not exist in the queue."""
 
     def __init__(self, job_id: int) -> None:
         self.job_id = job_id
-        super().__init__(f"There is no job {job_id} (list them with: polyhop jobs); old jobs are removed in time.")
+        super().__init__(
+            f"There is no job {job_id} (list them with: polyhop jobs); jobs are deleted some time after they end."
+        )
 
 
 class RetryRefusedError(QueueError):
@@ -484,7 +486,7 @@ def extensions(group: str) -> Mapping[str, EntryPoint]:
 
 
 def install_words(extra: str) -> str:
-    """How to install an extra: no package index has Polyhop, so pip needs the wheel's file (docs/install.md)."""
+    """Instruction to install an extra: no package index has Polyhop, so pip needs the wheel (docs/install.md)."""
     wheel = f"else the wheel with [{extra}] (docs/install.md)"
     return f"install the extra '{extra}': uv sync --extra {extra} in a checkout, {wheel}"
 

@@ -15,7 +15,7 @@ _MADE_ID = re.compile("[0-9a-f]{32}")  # Ids of values to which their graph gave
 
 @dataclass(frozen=True, slots=True)
 class QuestionNames:
-    """What of the question the graph knows."""
+    """Names or terms of the question, matched to nodes of the graph."""
 
     matched: tuple[str, ...] = ()  # Keys of the nodes that its names, or its terms, lead to.
     unmatched: tuple[str, ...] = ()  # Those that lead to none.
@@ -24,7 +24,7 @@ class QuestionNames:
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """Where a search began."""
+    """Starting point of a search."""
 
     kind: str  # passage, entity, term, proposition…
     key: str  # Id of the passage, key of the entity.
@@ -49,7 +49,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What connects two nodes."""
+    """Connection of two nodes."""
 
     source: str  # Key of a node.
     target: str
@@ -79,7 +79,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """What took the place of something missing: `code` for programs, `text` (no capital, no full stop) for people."""
+    """Replacement of something missing: `code` for programs, `text` (no capital, no full stop) for people."""
 
     code: str
     text: str
@@ -101,7 +101,7 @@ QUESTION_VECTOR = Fallback("question_vector", "activation began at the entities 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What led to a ranking; every part may be empty."""
+    """Evidence of a ranking; every part may be empty."""
 
     names: QuestionNames | None = None  # What of the question the graph knows; None if the strategy does not look.
     seeds: tuple[Seed, ...] = ()  # Where the search began, in descending order of weight where weights differ.

@@ -77,7 +77,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a graph says of a node apart from its relations: a label, types."""
+    """Label and types that a graph states of a node."""
 
     node: Node  # The node with its label, if that is what is said, and its types.
     # Of several labels of a node the one with the smallest counts; empty where all count the same.
@@ -89,7 +89,7 @@ GraphLine = Statement | Description  # One usable line of a graph.
 
 @dataclass(frozen=True, slots=True)
 class Neo4jMapping:
-    """What the properties of a graph in Neo4j mean; of several names the first that a node or relationship has."""
+    """Properties of a Neo4j graph by role; the first name that a node or relationship has counts."""
 
     # Properties that hold a node's own id; without one it has the database's, which a dump does not keep.
     ids: tuple[str, ...]
@@ -111,7 +111,7 @@ class NamedTriple(NamedTuple):
 
     @property
     def ids(self) -> tuple[str, str, str]:
-        """What it is known by: the subject's id, the predicate, the object's id."""
+        """Identity of the statement: the subject's id, the predicate, the object's id."""
         return self.subject_id, self.predicate, self.object_id
 
     @property
@@ -156,7 +156,7 @@ def distinct(numbers: NDArray[Number]) -> NDArray[Number]:
 
 
 def gathered(indptr: Integers, rows: Integers) -> tuple[Numbers, Numbers]:
-    """Where rows begin once only these are left (shape (rows + 1,)), and the offsets of what they hold."""
+    """Row starts of the selected rows only (shape (rows + 1,)), and the offsets of their entries."""
     starts, lengths = indptr[rows], indptr[np.add(rows, 1)] - indptr[rows]
     new = row_starts(lengths)
     return new, np.arange(new[-1], dtype=np.int64) + np.repeat(starts - new[:-1], lengths)
@@ -411,7 +411,7 @@ Match = Literal["exact", "alias", "vector"]
 
 @dataclass(frozen=True, slots=True)
 class SpreadRule:
-    """How activation spreads; the defaults are the paper's. Source: algorithms.md 1.5."""
+    """Parameters of spreading activation; the defaults are the paper's. Source: algorithms.md 1.5."""
 
     steps: int = 3  # T, at least 0.
     decay: float = 0.7  # alpha, above 0, at most 1.
@@ -423,7 +423,7 @@ class SpreadRule:
 
 @dataclass(frozen=True, slots=True)
 class ChainRule:
-    """Which chains are kept; the defaults are the paper's. Source: algorithms.md 1.5 step 5."""
+    """Parameters of chain selection; the defaults are the paper's. Source: algorithms.md 1.5 step 5."""
 
     limit: int = 30  # K_c, at least 1.
     max_length: int = 4  # L_max, relations in a chain, at least 1.
@@ -433,7 +433,7 @@ class ChainRule:
 
 @dataclass(frozen=True, slots=True)
 class SeedRule:
-    """How names become seeds; the defaults are the paper's. Source: algorithms.md 1.5 step 2."""
+    """Parameters for turning names into seeds; the defaults are the paper's. Source: algorithms.md 1.5 step 2."""
 
     vector_budget: int = 5
     score: SeedScore = "question"
@@ -459,7 +459,7 @@ class SpreadQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """Where activation starts: `score` as found, `activation` its share of the largest score."""
+    """Start of activation: `score` of the match, `activation` its share of the largest score."""
 
     entity: int
     score: float
@@ -486,7 +486,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """What spreading left."""
+    """Result of spreading activation."""
 
     seeds: tuple[Seed, ...]  # By descending activation, then number; empty if nothing was found to start from.
     entities: NDArray[np.intp]  # Shape (m,): all entities with activation above 0, ascending.
@@ -498,7 +498,7 @@ class Activation:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a name is another entity's, and why: one row of the table `aliases`."""
+    """Decision that a name is another entity's, with its reason: one row of the table `aliases`."""
 
     key: str  # Key of the name decided on.
     kind: str  # "er", "manual" for link pairs, or "identity" for one of several bearers of a name.

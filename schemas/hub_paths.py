@@ -100,7 +100,7 @@ class Layer:
 
 
 def layer_at(nodes: Sequence[int], *, both_ways: bool) -> Layer:
-    """Where a search begins: at these nodes, along edges, and before that against them if it goes both ways."""
+    """First layer of a search: these nodes, along edges, and before that against them if it goes both ways."""
     ways = [True, False] if both_ways else [False]
     starts = np.full(len(nodes) * len(ways), _START, dtype=np.int64)
     places = np.repeat(np.asarray(nodes, dtype=np.int64), len(ways))
@@ -176,7 +176,7 @@ class RootWalk:
         return first
 
     def _neighbours(self, layer: Layer, places: Places) -> Layer:
-        """What one step reaches, node by node; of each node by (predicate, neighbour)."""
+        """Nodes that one step reaches, node by node; those of a node by (predicate, neighbour)."""
         graph, left = self._graph, layer.is_left
         starts = np.where(left, graph.in_starts[layer.nodes], graph.out_starts[layer.nodes])
         ends = np.where(left, graph.in_starts[layer.nodes + 1], graph.out_starts[layer.nodes + 1])
@@ -189,7 +189,7 @@ class RootWalk:
 
 
 def candidate_layer(paths: HubPaths, hubs: Numbers, places: Places) -> Layer:
-    """Where the next level begins: what is stored with some hubs that were found at these places, in their order."""
+    """First layer of the next level: candidates stored with hubs found at these places, in their order."""
     numbers, counts = _runs(paths.candidate_starts[hubs], paths.candidate_starts[hubs + 1])
     nodes = paths.candidates[numbers].astype(np.int64)
     return Layer(nodes, np.zeros(len(nodes), dtype=np.bool_), np.repeat(places, counts), -2 - numbers)
@@ -214,7 +214,7 @@ Path = tuple[int, ...]  # triple numbers, from the hub on
 
 @dataclass(slots=True)
 class PathsOfHub:
-    """What leaves a hub: its paths, all different, in emission order, and how each ends, a number in END_KINDS.
+    """Paths of a hub, all different, in emission order, and how each ends, a number in END_KINDS.
 
     `candidates` has by node HUB or LIMIT and the path that reached it first; `left_out` counts paths beyond
     `max_paths`.
@@ -266,7 +266,7 @@ def find_paths_in_hub(
 def _expanded(
     graph: Adjacency, is_hub: Sequence[int], path: Path, edges: Sequence[int]
 ) -> tuple[list[tuple[Path, int]], list[tuple[int, Path]]]:
-    """What one step over these edges ends, with its kind, and where it can go on."""
+    """Paths that one step over these edges ends, with its kind, and paths that go on."""
     ended: list[tuple[Path, int]] = []
     further: list[tuple[int, Path]] = []
     passed = {graph.subjects[triple] for triple in path}
@@ -283,7 +283,7 @@ def _expanded(
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """How far hubs and paths are searched; the fields are settings of the section `hubs`, 0 is no limit."""
+    """Limits of the search for hubs and paths; the fields are settings of the section `hubs`, 0 is no limit."""
 
     split: bool = False
     max_path_length: int = 10
@@ -323,7 +323,7 @@ class FoundHub:
 
 @dataclass(slots=True)
 class HubSearch:
-    """Why each node is a hub, shape (n,), those of splits among them; and the hubs by node, in order of finding."""
+    """Rule by which each node is a hub, shape (n,), splits included; and the hubs by node, in order of discovery."""
 
     rules: NDArray[np.uint8]
     hubs: dict[int, FoundHub] = field(default_factory=dict)
@@ -377,14 +377,14 @@ Row = tuple[str, str, int, int, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """Which nodes and triples are in some path: shapes (n,) and (t,), bool."""
+    """Masks of nodes and triples in any path: shapes (n,) and (t,), bool."""
 
     nodes: NDArray[np.bool_]
     triples: NDArray[np.bool_]
 
     @classmethod
     def by(cls, path_triples: NDArray[np.generic], graph: HubGraph) -> "Covered":
-        """What these triples cover, of whatever paths they are."""
+        """Nodes and triples that these triples cover, of any paths."""
         triples = np.zeros(len(graph.subjects), dtype=np.bool_)
         triples[path_triples] = True
         nodes = np.zeros(graph.node_count, dtype=np.bool_)
@@ -500,7 +500,7 @@ def path_arrays(search: HubSearch) -> dict[str, NDArray[np.generic]]:
 
 
 def _starts(lengths: Iterable[int]) -> NDArray[np.int64]:
-    """Where runs of these lengths start, and where the last one ends."""
+    """Offsets of runs of these lengths, and the end of the last one."""
     return np.concatenate(([0], np.cumsum(np.fromiter(lengths, dtype=np.int64)))).astype(np.int64)
 
 

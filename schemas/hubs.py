@@ -108,7 +108,7 @@ class HubPaths(_Arrays):
 
 @dataclass(frozen=True, slots=True)
 class HubRows(_Arrays):
-    """What similarity search compares with a question: a row per path, and per triple and label if levels say so."""
+    """Rows for similarity search: one per path, and per triple and label if levels include them."""
 
     row_paths: Numbers  # Shape (r,), int32: path of each row.
     # Shape (r,), int32: number of its text among the distinct texts of rows, which is the row of their vectors.

@@ -58,12 +58,12 @@ class Language:
 
     @property
     def has_case(self) -> bool:
-        """Whether it writes capitals."""
+        """Returns whether the language has upper case."""
         return self.code not in _CASELESS
 
     @property
     def capitalises_nouns(self) -> bool:
-        """Whether common nouns have capitals too."""
+        """Returns whether common nouns are capitalised."""
         return self.code == "de"
 
     @cached_property
@@ -84,7 +84,7 @@ class Language:
         return fold(low) if name is None else fold(_STEMMERS.of(name).stemWord(low))
 
     def tokens(self, text: str) -> list[str]:
-        """What BM25 counts: stems without stop words; of scripts without blanks pairs of characters."""
+        """Terms for BM25: stems without stop words; pairs of characters for scripts without spaces."""
         found: list[str] = []
         for run in words_of(text):
             if is_cjk(run):
@@ -127,7 +127,7 @@ def words_of(text: str) -> list[str]:
 
 
 def is_cjk(word: str) -> bool:
-    """Whether a word begins with a character of a script that is cut into pairs."""
+    """Returns whether a word begins with a character of a script that is split into pairs."""
     return _IS_CJK.match(word) is not None
 
 

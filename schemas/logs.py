@@ -1,4 +1,4 @@
-"""What Polyhop's modules log on standard error, for people or as one JSON object a line, and spans of OpenTelemetry.
+"""Logging of Polyhop's modules on standard error, as text or JSON lines, and spans of OpenTelemetry.
 
 Decides the form and the level only; the modules say what happened, in loggers `polyhop.…` with `extra={"fields": …}`.
 Standard output is never touched. As a library Polyhop configures nothing.
@@ -67,7 +67,7 @@ class _StandardError(logging.StreamHandler[Any]):
 
     @stream.setter
     def stream(self, value: Any) -> None:
-        """What the base class sets is not kept."""
+        """Ignores what the base class sets."""
 
 
 _OWN = frozenset(("time", "level", "logger", "message", "process"))

@@ -32,7 +32,7 @@ class StageRecord(_Frozen):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing in it failed; what failed is tried again by the next run."""
+        """Returns whether no unit failed; the next run retries failed units."""
         return not any(count for name, count in self.counts.items() if name.startswith("failed_"))
 
 
@@ -110,7 +110,7 @@ class SourceState(_Frozen):
 
 
 class Manifest(_Frozen):
-    """What a version consists of; the tables of `history` depend on the versions before it.
+    """Contents of a version; the tables of `history` depend on the versions before it.
 
     `appended` is how many rows of a table stand at its end and not in the order of its key; it depends on earlier
     versions, too. `tables_file` is the sha256 of the DuckDB file.
@@ -166,7 +166,7 @@ class StageTiming(_Recorded):
 
 
 class StageUse(StageTiming):
-    """What a stage took in one run."""
+    """Use of time, models and caches by a stage in one run."""
 
     is_taken_over: bool = False
     calls: int = 0
@@ -176,7 +176,7 @@ class StageUse(StageTiming):
 
 
 class Starter(_Recorded):
-    """Who started a run: user and host, process, and the Prefect flow run with its page, "" without one."""
+    """Starter of a run: user and host, process, and the Prefect flow run with its page ("" without one)."""
 
     user: str = ""
     host: str = ""

@@ -103,11 +103,11 @@ class TitleKeys:
         self._lengths = {pair: tuple(sorted(found, reverse=True)) for pair, found in lengths.items()}
 
     def is_single(self, word: str) -> bool:
-        """Whether a title has this word alone as a key."""
+        """Returns whether a title has this word alone as a key."""
         return word in self._singles
 
     def is_phrase(self, key: str) -> bool:
-        """Whether a title has this key of several words."""
+        """Returns whether a title has this key of several words."""
         return key in self._phrases
 
     def lengths(self, first: str, second: str) -> Sequence[int]:
@@ -259,7 +259,7 @@ def _run_end(words: list[str], lows: list[str], gaps: list[str], first: int) -> 
 
 
 def _joins(gap: str, before: str, after: str) -> bool:
-    """Whether two words with this gap between them may stand in one run."""
+    """Returns whether two words with this gap between them may be in one run."""
     inner = gap.strip(" \t")
     if inner in ("", "&"):
         return True
@@ -271,7 +271,7 @@ def _joins(gap: str, before: str, after: str) -> bool:
 
 
 def _is_function(word: str, low: str, gap: str) -> bool:
-    """Whether a word at the head of a run is a function word there; lower-case particles are."""
+    """Returns whether a word at the head of a run is a function word there; lower-case particles are."""
     if word[0].islower():
         return True
     if low not in FUNCTION_WORDS:
@@ -343,7 +343,7 @@ def split_sentences(text: str, *, is_english: bool = True) -> list[tuple[int, in
 
 
 def _ends(text: str, match: re.Match[str]) -> bool:
-    """Whether a sentence ends at a stop."""
+    """Returns whether a sentence ends at a stop."""
     stop, (dot, after) = match[0], match.span()
     if stop[0] == "\n" or stop.count("\n") > 1:  # an empty line
         return True

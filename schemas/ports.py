@@ -1,4 +1,4 @@
-"""What strategies, readers and stages see of an index, of models and of stores; warehouse/ implements the protocols."""
+"""Protocols of indexes, models and stores for strategies, readers and stages; warehouse/ implements them."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -138,7 +138,7 @@ def _no_database() -> SpreadingDatabase:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What a strategy may ask of models and databases while it answers; each is opened when it is first called."""
+    """Models and databases available to a strategy while it answers; each is opened on first use."""
 
     encode: Encode = _no_encoder  # Encodes texts.
     # Whether entities and other short texts have vectors by another encoder than passages.
@@ -174,7 +174,7 @@ class IndexReader(Protocol):
         ...
 
     def origins(self, numbers: Sequence[int]) -> list[PassageOrigin]:
-        """Where passages come from, by number, in the order asked: record, file, offsets, metadata."""
+        """Returns the origins of passages by number, in the given order: record, file, offsets, metadata."""
         ...
 
     def record_of(self, passage_id: str) -> str:
@@ -182,11 +182,11 @@ class IndexReader(Protocol):
         ...
 
     def locations(self, passage_ids: Collection[str]) -> Mapping[str, Location]:
-        """Where passages stand in their files (page, headings…), by id, of those of which anything is known."""
+        """Returns the known locations of passages in their files (page, headings…), by id."""
         ...
 
     def artefact(self, handle: "Artefact[T]") -> T:
-        """What a handle opens (ours: warehouse/artefacts.py), opened when first asked for, then kept.
+        """Opens an artefact on first use and keeps it (handles: warehouse/artefacts.py).
 
         Raises:
             MissingArtefactError: If this version was built without it.
@@ -212,7 +212,7 @@ class Stored(IndexReader, Protocol):
         ...
 
     def has_array(self, prefix: str, name: str) -> bool:
-        """Whether the version has the array."""
+        """Returns whether the version has the array."""
         ...
 
     def lines(self, prefix: str, name: str) -> list[str]:
@@ -237,7 +237,7 @@ class Stored(IndexReader, Protocol):
         ...
 
     def cosine_scale(self, kind: str) -> float:
-        """What weights in units of the local encoder's cosine are multiplied by, for vectors of a kind; above 0."""
+        """Factor for weights in units of the local encoder's cosine, for vectors of a kind; above 0."""
         ...
 
     def nearest(self, kind: str, vector: NDArray[Any], count: int, ef_search: int) -> list[str]:
@@ -318,11 +318,11 @@ class RestrictedIndex:
         return self.whole.passages(self.allowed[list(numbers)].tolist())
 
     def origins(self, numbers: Sequence[int]) -> list[PassageOrigin]:
-        """Where passages come from, by number, in the order asked."""
+        """Returns the origins of passages by number, in the given order."""
         return self.whole.origins(self.allowed[list(numbers)].tolist())
 
     def artefact(self, handle: Artefact[T]) -> T:
-        """What is left of it, made when first asked for, then kept."""
+        """Restricts an artefact on first use and keeps it."""
         handle.require_in(self)
         if handle not in self._opened:
             if handle.restrict is None:
@@ -357,7 +357,7 @@ class Reader(Protocol):
 
     @property
     def batches(self) -> bool:
-        """Whether it gains from many questions at once (a model is asked concurrently).
+        """Returns whether batches of questions are faster (a model is called concurrently).
 
         Otherwise each question is read in a turn of its own, which has a time limit.
         """
@@ -445,7 +445,7 @@ class HeldRow:
 
 @dataclass(frozen=True, slots=True)
 class GraphRecord:
-    """Which version of an index a graph store holds."""
+    """Record in a graph store of the version that it holds."""
 
     version: int  # Number of the version.
     fingerprint: str  # sha256 of all that determines what is written.
@@ -469,7 +469,7 @@ class GraphStore(Protocol):
         ...
 
     def recorded(self) -> GraphRecord | None:
-        """Which version it says it holds; None if none, or one in part."""
+        """Returns the record of the version that the store holds; None if it holds none, or an incomplete one."""
         ...
 
     def record(self, record: GraphRecord) -> None:
@@ -497,7 +497,7 @@ class GraphStore(Protocol):
         ...
 
     def has_vector_index(self, dimension: int) -> bool:
-        """Whether vectors of this dimension can be searched; for 0, whether none can."""
+        """Returns whether vectors of this dimension can be searched; for 0, whether none can."""
         ...
 
     def spreading(self, version: int, keys: Sequence[str]) -> SpreadingDatabase:

@@ -80,7 +80,7 @@ def merged_postings(earlier: LexicalIndex, numbers: NDArray[np.int64], changed: 
 def _postings(
     index: LexicalIndex, number_now: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """How many postings of each term are of passages that have a number now, not -1; these numbers, and occurrences."""
+    """Counts of each term's postings whose passages still have a number (not -1); these numbers, and occurrences."""
     passages = number_now[index.passages]
     is_left = passages >= 0
     counts = np.add.reduceat(is_left, index.indptr[:-1], dtype=np.int64)  # no term is without postings

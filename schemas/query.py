@@ -51,7 +51,7 @@ class RankedPassage:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Why a passage was reached: `source` (a passage id, or "question") shares `via` with `target` (a passage id)."""
+    """Link that led to a passage: `source` (a passage id, or "question") shares `via` with `target` (a passage id)."""
 
     source: str
     via: str
@@ -119,13 +119,13 @@ class ReadingItem:
 
     @property
     def notes(self) -> str:
-        """What the strategy says beside the passages (chains of relations), as text; "" if nothing."""
+        """Text of the strategy besides the passages (chains of relations); "" if there is none."""
         return self.retrieval.evidence.context
 
 
 @dataclass(frozen=True, slots=True)
 class ModelUse:
-    """What became of one structured question to a model."""
+    """Result of one structured question to a model."""
 
     model: str
     prompt: str  # Name of the prompt, "" of a model that reads without one.
@@ -140,14 +140,14 @@ class ModelUse:
 
     @property
     def spent(self) -> Usage:
-        """What it took this time: nothing of replies that were paid for before."""
+        """Cost of this use; cached replies cost nothing."""
         if self.parts:
             return sum((part.spent for part in self.parts), Usage())
         return Usage() if self.is_cached else self.usage
 
 
 def summed_use(uses: Sequence[ModelUse]) -> ModelUse | None:
-    """What several questions to one model took together; None if there were none.
+    """Sum of several questions to one model; None if there were none.
 
     Args:
         uses: In the order asked; the sum has the prompt and the rung of the last, and the error of the first that
@@ -179,7 +179,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class ComparedValue:
-    """What a computed answer compared of one thing: its value in plain text and the sentence that gives it."""
+    """Value that a computed answer compared: its thing, its plain text and the sentence that states it."""
 
     name: str
     value: str
@@ -217,7 +217,7 @@ class Reading:
     guess: str = ""  # The best short answer, shown or not; `confidence` is that of the guess.
 
     def __post_init__(self) -> None:
-        """What is shown is the best guess."""
+        """Sets the best guess to the answer if there is none."""
         if not self.guess:
             object.__setattr__(self, "guess", self.answer)
 

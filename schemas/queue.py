@@ -1,4 +1,4 @@
-"""What goes into the question queue and comes out of it: jobs, submissions, results, and their stored forms.
+"""Types of the question queue: jobs, submissions, results, and their stored forms.
 
 Times are seconds since 1970 on the queue's own clock.
 """
@@ -24,7 +24,7 @@ DEATHS_PER_ATTEMPT = 5
 
 
 class QuestionState(StrEnum):
-    """Where a question stands; it is in exactly one state, and `done` exactly if it has a result."""
+    """State of a question; it is in exactly one state, and `done` exactly if it has a result."""
 
     QUEUED = "queued"
     LEASED = "leased"
@@ -35,7 +35,7 @@ class QuestionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """How a job's questions are to be answered.
+    """Settings of a job's questions.
 
     `limit` is the number of passages per question; a higher `priority` goes first; `deadline_seconds` counts from
     submission; the same `key` again submits nothing and gives the same job; answers by rules below `min_confidence` are
@@ -116,7 +116,7 @@ class FailedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ErrorCount:
-    """How many dead questions of a job have one kind of error, and one such error's text."""
+    """Number of a job's dead questions with one class of error, and an example of its text."""
 
     error_class: str
     count: int
@@ -156,7 +156,7 @@ class JobRow:
 
     @property
     def is_open(self) -> bool:
-        """Whether anything is still to be answered."""
+        """Returns whether any question is still open."""
         return self.open_count > 0
 
 
@@ -213,7 +213,7 @@ class QueueMetrics:
 
 
 def submission_hash(spec: JobSpec, questions: Sequence[NewQuestion]) -> str:
-    """What a job asks, and of what: equal for the same work whatever its name, priority, deadline or attempts."""
+    """Hash of a job's work: equal for the same questions whatever the name, priority, deadline or attempts."""
     how = [spec.queue, spec.index, spec.strategy, dict(spec.parameters), spec.limit]
     how += [] if spec.min_confidence is None else [spec.min_confidence]
     how += [] if spec.where is None else ["where", spec.where]
@@ -278,7 +278,7 @@ def check_submission(spec: JobSpec, questions: Sequence[NewQuestion]) -> None:
         if not is_kept:
             raise SubmissionError(f"The job was not submitted: {reason}.")
     seen: set[str] = set()
-    for place, question in enumerate(questions, 1):
+    for position, question in enumerate(questions, 1):
         stored_id, length = storable(question.id), len(question.question)
         faults = (
             (not stored_id, "its id is empty"),
@@ -290,7 +290,7 @@ def check_submission(spec: JobSpec, questions: Sequence[NewQuestion]) -> None:
         )
         for is_fault, reason in faults:
             if is_fault:
-                raise SubmissionError(f"The job was not submitted: question {place}: {reason}.")
+                raise SubmissionError(f"The job was not submitted: question {position}: {reason}.")
         seen.add(stored_id)
 
 

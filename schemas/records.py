@@ -1,4 +1,4 @@
-"""What comes out of reading a corpus, a question file or a file of decisions: records, questions, edits of entities."""
+"""Results of reading a corpus, a question file or a file of edits: records, questions, edits of entities."""
 
 import json
 import math
@@ -118,13 +118,13 @@ class Section:
 
     @property
     def container(self) -> tuple[int | None, str, str, int | None]:
-        """What a passage never crosses: slide, sheet, chapter and rows. Sentences run on over the end of a page."""
+        """Unit that a passage never crosses: slide, sheet, chapter and rows; sentences continue across pages."""
         return self.slide, self.sheet, self.chapter, self.first_row
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a passage stands in its file: as in `Section`, with the pages that it begins and ends on."""
+    """Location of a passage in its file: as in `Section`, with its first and last page."""
 
     first_page: int | None = None
     last_page: int | None = None
@@ -148,7 +148,7 @@ class Location:
         return ", ".join(dict.fromkeys(part for part in parts if part))
 
     def document(self) -> dict[str, Any]:
-        """What is known, as JSON has it."""
+        """Known fields as a JSON object."""
         return {name: value for name, value in asdict(self).items() if value not in (None, "", ())}
 
 
@@ -172,7 +172,7 @@ class Document:
 
 
 def location_of(sections: Sequence[Section], text: str, start: int, end: int) -> Location | None:
-    """Where the characters from `start` up to `end` of a text stand; None if its sections say nothing of it.
+    """Location of the characters from `start` up to `end` of a text; None if its sections state none.
 
     The headings are those that all parts of it share that are more than a heading.
     """
@@ -199,7 +199,7 @@ def location_of(sections: Sequence[Section], text: str, start: int, end: int) ->
 
 
 def is_heading_only(sections: Sequence[Section], text: str, number: int) -> bool:
-    """Whether a section holds nothing but its own heading."""
+    """Returns whether a section holds nothing but its own heading."""
     section = sections[number]
     if not section.headings:
         return False
@@ -304,7 +304,7 @@ BY_OPTION = "--uri"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a graph database is and who asks."""
+    """Address and user of a graph database."""
 
     uri: str
     user: str
@@ -314,7 +314,7 @@ class Address:
 
     @property
     def credentials(self) -> str:
-        """What a user checks if the server refuses the user."""
+        """Settings to check if the server refuses the user."""
         return "the user and NEO4J_PASSWORD" if self.named_by == BY_OPTION else "NEO4J_USER and NEO4J_PASSWORD"
 
 
@@ -399,7 +399,7 @@ SHOWN_FILES = 10  # So many files are named at once, of the others how many they
 
 
 class Unread(Counter[str]):
-    """How many files were not read, by kind.
+    """Number of files that were not read, by kind.
 
     Attributes:
         names: The first of them.
@@ -473,7 +473,7 @@ class NamePair:
     a: str
     b: str
     type: str = ""  # Type that both must have for the pair to count, "" for any.
-    place: str = ""  # File and line, for messages.
+    location: str = ""  # File and line, for messages.
     are_same: bool = True
 
 
@@ -490,7 +490,7 @@ class EntityEdit:
     key: str  # Key of the name that it is done to.
     # Key of the other name for merge and split, the new name for rename, the type for retype, "" for delete.
     other: str = ""
-    place: str = field(default="", compare=False)  # File and line, for messages and reasons.
+    location: str = field(default="", compare=False)  # File and line, for messages and reasons.
 
 
 def with_edit(edits: Iterable[EntityEdit], added: EntityEdit) -> list[EntityEdit]:

@@ -1,4 +1,4 @@
-"""What is asked for, by verb: one type for the command line, the form on Prefect and Python."""
+"""Requests by verb: one type for the command line, the form on Prefect and Python."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from polyhop.schemas.text import names_in
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
-    """What to index."""
+    """Request to index a source."""
 
     index: str
     source: Source | None  # The corpus or graph, or None to build on the current version's, with its texts for nodes.
@@ -37,14 +37,14 @@ class IndexRequest:
 
     @property
     def stated_kind(self) -> SourceKind | None:
-        """What the source is, if the request says so: databases and what texts for nodes belong to are graphs."""
+        """Kind of the source, if the request states it: databases, and sources with texts for nodes, are graphs."""
         is_graph = isinstance(self.source, GraphServer) or self.graph_sources is not None
         return self.kind or ("graph" if is_graph else None)
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRequest:
-    """What to evaluate."""
+    """Request to evaluate strategies."""
 
     questions: Path
     index: str
@@ -68,7 +68,7 @@ class EvaluationRequest:
 
 @dataclass(frozen=True, slots=True)
 class TuningRequest:
-    """What settings of a strategy to try, and on which questions."""
+    """Request to tune the settings of a strategy."""
 
     questions: Path
     index: str
@@ -93,7 +93,7 @@ class SubmissionRequest:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceRequest:
-    """What to maintain."""
+    """Request for maintenance."""
 
     index: str | None = None  # Name of the only index; None: all.
     dry_run: bool = False  # Change nothing, report what would go.
@@ -102,7 +102,7 @@ class MaintenanceRequest:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What a part takes on the disk; a file with several names counts once."""
+    """Size of a part on disk; a file with several names counts once."""
 
     files: int = 0
     bytes: int = 0
@@ -122,7 +122,7 @@ class PartSize:
 
 @dataclass(slots=True)
 class MaintenanceReport:
-    """What maintenance did, or would do."""
+    """Result of maintenance, or of a dry run."""
 
     dry_run: bool  # Whether nothing was changed.
     removed_versions: dict[str, list[int]] = field(default_factory=dict)  # Numbers of versions by index.

@@ -146,7 +146,7 @@ def _checked(name: str) -> str:
     """The name."""
     if not _NAME.fullmatch(name):
         known = ", ".join(f"{kind} ({what})" for kind, what in KINDS.items())
-        raise ValueError(f"there is no such kind of encoder; known are {known}")
+        raise ValueError(f"unknown kind of encoder; known kinds are {known}")
     return name
 
 
@@ -167,13 +167,13 @@ class EncoderChoice(Section):
         description="The encoder: local (all-MiniLM-L6-v2 on ONNX, no network), onnx:FOLDER, litellm:PROVIDER/MODEL, "
         "fastembed:NAME or sentence-transformers:NAME_OR_FOLDER.",
     )
-    query_prefix: str = Field("", description="Put before every question: a prefix or an instruction of the model.")
-    passage_prefix: str = Field("", description="Put before every text that is indexed.")
+    query_prefix: str = Field("", description="Prefix of every question: the model's instruction.")
+    passage_prefix: str = Field("", description="Prefix of every indexed text.")
     dimension: int = Field(
-        0, ge=0, le=65_536, description="Components of a vector: asked of a server that can shorten; 0: the model's."
+        0, ge=0, le=65_536, description="Dimensions of a vector, for servers that can shorten vectors; 0: the model's."
     )
     max_tokens: int = Field(
-        0, ge=0, le=1_000_000, description="Texts are cut after so many tokens; 0: the model's own limit."
+        0, ge=0, le=1_000_000, description="Maximum tokens per text, the rest is cut; 0: the model's limit."
     )
     api_base: str = Field(
         "", description="Address of an OpenAI-compatible server with /embeddings; empty: models.api_base."
@@ -187,7 +187,7 @@ class EncoderChoice(Section):
     @model_validator(mode="after")
     def _has_precisions(self) -> Self:
         if self.precision != "float32" and self.name != LOCAL:
-            raise ValueError(f"encoder.precision is of the local encoder only, not of {self.name}")
+            raise ValueError(f"encoder.precision applies to the local encoder only, not to {self.name}")
         return self
 
     @property
@@ -239,7 +239,7 @@ Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 
 
 class HubSettings(Section):
-    """What hubs are, and what is indexed of them (strategies hublink, hublink-topic, hub-facets)."""
+    """Selection of hubs, and the indexed part of their paths (strategies hublink, hublink-topic, hub-facets)."""
 
     types: Listed = Field(
         (),
@@ -249,11 +249,12 @@ class HubSettings(Section):
     )
     mode: HubMode = Field(
         "auto",
-        description="What makes a node a hub: types (hubs.types), edges (hubs.min_edges), both, either; auto (default) "
+        description="Condition for a node to be a hub: types (hubs.types), edges (hubs.min_edges), both, either; "
+        "auto (default) "
         "is types if there are any, else edges.",
     )
     min_edges: int = Field(
-        10, ge=1, description="Relations from which on a node is a hub, those that leave and enter it, default 10."
+        10, ge=1, description="Minimum number of incoming and outgoing relations of a hub, default 10."
     )
     split: bool = Field(
         default=False, description="Make nodes at which paths end for hubs.max_path_length hubs of the next level."
@@ -271,16 +272,16 @@ class HubSettings(Section):
     )
     start: Listed = Field(
         (),
-        description="Where the search for hubs starts: ids or types of nodes (of texts: keys or types of entities), "
+        description="Start nodes of the hub search: ids or types of nodes (of texts: keys or types of entities), "
         "separated by commas; empty (default): every hub.",
     )
     textualiser: Textualiser = Field(
-        "template", description="Who puts paths into words: template (default), or model (models.extract)."
+        "template", description="Writer of path texts: template (default), or model (models.extract)."
     )
     levels: Annotated[tuple[Level, ...], BeforeValidator(_listed)] = Field(
         ("path",),
         min_length=1,
-        description="What of a path is embedded for hublink: path (its text; default), triple, entity, or several.",
+        description="Embedded parts of a path for hublink: path (its text; default), triple, entity, or several.",
     )
 
 
@@ -309,8 +310,8 @@ class ModelSettings(Section):
         5,
         ge=0,
         le=100,
-        description="Passages that a model reads for one answer, and what the strategy says beside them; 0: only what "
-        "the strategy says (of qasa, chains and descriptions of entities).",
+        description="Passages that a model reads for one answer, in addition to the strategy's own text; 0: only that "
+        "text (of qasa, chains and descriptions of entities).",
     )
     rerank: str = Field(
         "",
@@ -318,20 +319,22 @@ class ModelSettings(Section):
         "or a folder with model.onnx and tokenizer.json; empty: a lexical fallback.",
     )
     name_questions: bool = Field(
-        default=False, description="Let models.read find the names in questions for strategies that start from them."
+        default=False,
+        description="Use models.read to find the names in questions, for strategies that start from names.",
     )
     api_base: str = Field("", description="Address of an OpenAI-compatible server; empty: the provider's own.")
     max_reply_tokens: int = Field(
         0,
         ge=0,
-        description="Most tokens of a reply; one cut by it is asked for again once it is raised; 0: each step's own.",
+        description="Maximum tokens of a reply; truncated replies are requested again after it is raised; 0: the "
+        "default of each step.",
     )
     timeout_seconds: float = Field(120, gt=0, description="Seconds to wait for one reply.")
-    max_attempts: int = Field(5, ge=1, le=100, description="Calls for one reply before it is listed as failed.")
+    max_attempts: int = Field(5, ge=1, le=100, description="Attempts per reply before it is listed as failed.")
     concurrency: int = Field(
-        8, ge=1, le=256, description="Most calls in flight at once; a slow server gets fewer, down to one."
+        8, ge=1, le=256, description="Maximum concurrent calls; a slow server gets fewer, down to one."
     )
-    requests_per_minute: int = Field(0, ge=0, description="Most calls per minute; 0: no limit but the server's.")
+    requests_per_minute: int = Field(0, ge=0, description="Maximum calls per minute; 0: only the server's limit.")
     price: Annotated[tuple[Price, Price] | tuple[Price, Price, Price] | None, BeforeValidator(_prices)] = Field(
         None,
         description="USD per million tokens of prompts, of replies and, if there is a third number, of an encoder's "
@@ -340,15 +343,15 @@ class ModelSettings(Section):
     mode: Annotated[tuple[AskMode, ...], BeforeValidator(_listed)] = Field(
         ("single",),
         min_length=1,
-        description="How index runs and workers ask: by single calls (single; default), by the provider's batches at "
-        "their lower price, for which runs end and later ones go on (batch), or only these steps by batches, separated "
-        "by commas: extract, propositions, resolve, hub-texts, read (the questions of jobs).",
+        description="How models are called: single (default), one request per call; batch, the provider's cheaper "
+        "batch API (the run exits and a later run resumes); or the steps that use batches, separated by commas: "
+        "extract, propositions, resolve, hub-texts, read (the questions of jobs).",
     )
-    batch_requests: int = Field(50_000, ge=1, description="Most requests of one batch.")
+    batch_requests: int = Field(50_000, ge=1, description="Maximum requests per batch.")
     batch_tokens: int = Field(
         2_000_000,
         ge=1,
-        description="Most tokens of prompts in batches at once; the provider's limits page has yours for a model.",
+        description="Maximum prompt tokens in open batches; see the limits page of your provider.",
     )
     batch_price: Annotated[tuple[Price, Price] | None, BeforeValidator(_listed)] = Field(
         None,
@@ -357,29 +360,29 @@ class ModelSettings(Section):
     )
 
     def asks_in_batches(self, task: str) -> bool:
-        """Whether requests of a task wait for batches."""
+        """Returns whether requests of a task wait for batches."""
         return "batch" in self.mode or _STEPS.get(task, "read") in self.mode
 
 
 class RunnerSettings(Section):
-    """Which processes do the batches of extraction by rules and of embedding."""
+    """Executor of rule-based extraction and embedding batches."""
 
     kind: Literal["auto", "local", "processes", "dask"] = Field(
         "auto",
-        description="Who does batches of extraction by rules and of embedding: the run's own process (local), further "
-        "ones on this machine (processes), or the workers of a Dask cluster (dask; the extra dask); auto: further "
-        "processes for extraction of 10,000 passages and more, else the run's own.",
+        description="Executor for rule-based extraction and embedding batches: the run's own process (local), more "
+        "processes on this machine (processes), or the workers of a Dask cluster (dask; the extra dask); auto: more "
+        "processes for extraction of 10,000 passages and more, otherwise the run's own.",
     )
 
 
 class QueueSettings(Section):
-    """Where questions wait."""
+    """The queue of questions."""
 
     url: str = Field("", description="Question queue: postgresql://…, or empty for queue.sqlite under root.")
 
 
 class IndexSettings(Section):
-    """Where versions go and come from."""
+    """Remote storage of versions."""
 
     remote: str = Field(
         "",
@@ -394,33 +397,33 @@ class IndexSettings(Section):
 
 
 class SearchSettings(Section):
-    """How vectors of passages are searched."""
+    """Vector search."""
 
     exact_below: int = Field(
         200_000,
         ge=0,
-        description="Passages below which a question is compared with every vector, default 200000; an index with as "
-        "many or more is searched through LanceDB, approximately. Holds from the next version on.",
+        description="Exact search below this many passages, default 200000; approximate search through LanceDB "
+        "above. Takes "
+        "effect with the next version.",
     )
 
 
 class WorkerSettings(Section):
-    """How a worker takes questions."""
+    """Workers of the question queue."""
 
     question_seconds: float = Field(
         60,
         gt=0,
-        description="Seconds of its own work after which a question is dead, default 60; waiting for a model is not "
+        description="Processing seconds after which a question is dead, default 60; time spent waiting for a model "
+        "is not "
         "counted (models.timeout_seconds).",
     )
 
 
 class ReaderSettings(Section):
-    """Whether answers are read, and how without a model."""
+    """Reading of answers, and its confidence without a model."""
 
-    reads: bool = Field(
-        default=True, description="Whether answers are read; false: passages are ranked only (`--reader none`)."
-    )
+    reads: bool = Field(default=True, description="Read answers; false ranks passages only (`--reader none`).")
     min_confidence: float = Field(
         0.5,
         ge=0,
@@ -436,11 +439,11 @@ DEFAULT_STRATEGIES = (
 
 
 class CorpusSettings(Section):
-    """How records become passages."""
+    """Splitting of records into passages."""
 
     language: str = Field(
         ENGLISH,
-        description="Language of the texts and questions, as its ISO 639-1 code, or auto: detected text by text "
+        description="Language of the texts and questions, an ISO 639-1 code, or auto: detected text by text "
         "(extra languages).",
     )
     max_passage_characters: int = Field(
@@ -450,7 +453,7 @@ class CorpusSettings(Section):
         0,
         ge=0,
         le=20,
-        description="Sentences that a piece of a split text repeats of the piece before, at most half a passage.",
+        description="Sentences that consecutive pieces of a split text share, at most half a passage.",
     )
     max_quarantine_share: float = Field(
         0.05,
@@ -460,15 +463,13 @@ class CorpusSettings(Section):
         "unusable files of a folder, and unusable records of a source of fewer than 20, do not count, unless nothing "
         "in it can be used.",
     )
-    follow_links: bool = Field(
-        default=False, description="Whether a folder corpus reads what symbolic links out of the folder lead to."
-    )
+    follow_links: bool = Field(default=False, description="Follow symbolic links that lead out of a folder corpus.")
 
     _is_known_language = field_validator("language")(known_code)
 
 
 class GraphSettings(Section):
-    """How a knowledge graph is read (`polyhop index --graph`)."""
+    """Reading of a knowledge graph (`polyhop index --graph`)."""
 
     languages: str = Field(
         "en",
@@ -494,7 +495,7 @@ class GraphSettings(Section):
 
 
 class ExtractionSettings(Section):
-    """How names, relations and propositions are found."""
+    """Extraction of names, relations and propositions."""
 
     ner: Annotated[str, one_of("rules", "regex", "spacy", "spacy:NAME")] = Field(
         "rules",
@@ -503,33 +504,38 @@ class ExtractionSettings(Section):
     )
     extractor: Annotated[str, one_of("rules", "model", "import:FILE")] = Field(
         "rules",
-        description="Who finds names, relations and propositions: rules, model, or import:FILE.",
+        description="Extractor of names, relations and propositions: rules, model, or import:FILE.",
     )
     entity_types: str = Field(
         "", description="Known entity types, separated by spaces; empty: the five of the paper, DATE and NUMBER."
     )
     type_contract: Literal["evolve", "freeze", "discard"] = Field(
         "evolve",
-        description="Of unknown types and labels: evolve keeps them; freeze drops an entity's type and maps a label to "
+        description="Treatment of unknown types and labels: evolve keeps them; freeze drops an entity's type and "
+        "maps a label to "
         "'related to'; discard drops the entity or relation.",
     )
     relation_types: str = Field("", description="Known relation labels, separated by commas; empty: any label.")
     prompts: str = Field(
         "",
-        description="Folder whose prompts a model is asked with (kg.extract.md, prop.entities.md, "
-        "prop.propositions.md; `polyhop tune-prompts` writes them); empty, and what it lacks: Polyhop's own.",
+        description="Folder of extraction prompts (kg.extract.md, prop.entities.md, "
+        "prop.propositions.md; `polyhop tune-prompts` writes them); the built-in prompts if empty, and for missing "
+        "files.",
     )
 
 
 class ResolutionSettings(Section):
-    """How names become entities."""
+    """Resolution of names to entities."""
 
     method: Literal["off", "rules", "model"] = Field(
-        "rules", description="Who decides that two names are one entity: nobody, rules, or a model (models.extract)."
+        "rules",
+        description="Entity resolution: none, rules, or model (models.extract decides whether two names are one "
+        "entity).",
     )
     identity: Literal["name", "name_type", "context"] = Field(
         "name",
-        description="What makes two mentions of one name one entity: the name, name and type, or name and context.",
+        description="Condition for two mentions of a name to be one entity: the same name, name and type, or name "
+        "and context.",
     )
     links: str = Field(
         "",
@@ -542,7 +548,7 @@ class Settings(Section):
 
     root: Path = Field(Path("polyhop-data"), description="Folder of all data, default ./polyhop-data.")
     strategies: tuple[str, ...] = Field(
-        DEFAULT_STRATEGIES, description="Strategies an index is built for; decides which artefacts are built."
+        DEFAULT_STRATEGIES, description="Strategies that an index is built for; they determine its artefacts."
     )
     cores: int = Field(
         0,
@@ -552,7 +558,10 @@ class Settings(Section):
         "all (a worker of a queue: one).",
     )
     memory_mb: int = Field(
-        1000, ge=100, le=1_000_000, description="Megabytes that an index run's tables take before they spill to disk."
+        1000,
+        ge=100,
+        le=1_000_000,
+        description="Megabytes of memory for an index run's tables before they spill to disk.",
     )
     sql_memory_mb: int = Field(
         1000,
@@ -561,10 +570,12 @@ class Settings(Section):
         description="Megabytes that ad-hoc SQL may take: a query of `polyhop sql` and `Index.sql`, or all queries of a "
         "server together.",
     )
-    batch_size: int = Field(500, ge=1, le=100_000, description="Passages per task of a stage.")
-    keep_versions: int = Field(3, ge=1, le=1000, description="Published versions to keep, besides those in use.")
-    max_cost_usd: float | None = Field(None, ge=0, description="USD that a run may spend on models; unset: no limit.")
-    max_tokens: int | None = Field(None, ge=0, description="Tokens that a run may use of models; unset: no limit.")
+    batch_size: int = Field(500, ge=1, le=100_000, description="Passages per batch of a stage.")
+    keep_versions: int = Field(3, ge=1, le=1000, description="Published versions to keep, in addition to those in use.")
+    max_cost_usd: float | None = Field(
+        None, ge=0, description="Maximum USD that a run spends on models; unset: no limit."
+    )
+    max_tokens: int | None = Field(None, ge=0, description="Maximum tokens that a run uses of models; unset: no limit.")
     min_coverage: float = Field(
         0.0,
         ge=0,
@@ -579,13 +590,13 @@ class Settings(Section):
     resolution: ResolutionSettings = Field(default_factory=ResolutionSettings, description="Names to entities.")
     hubs: HubSettings = Field(default_factory=HubSettings, description="Hubs of a graph, and their paths.")
     models: ModelSettings = Field(default_factory=ModelSettings, description="Language models.")
-    encoder: EncoderSettings = Field(default_factory=EncoderSettings, description="Texts to vectors.")
-    runner: RunnerSettings = Field(default_factory=RunnerSettings, description="Who does the batches of a run.")
-    queue: QueueSettings = Field(default_factory=QueueSettings, description="Where questions wait.")
-    reader: ReaderSettings = Field(default_factory=ReaderSettings, description="Answers, and those without a model.")
-    index: IndexSettings = Field(default_factory=IndexSettings, description="Where versions go and come from.")
-    search: SearchSettings = Field(default_factory=SearchSettings, description="How vectors of passages are searched.")
-    worker: WorkerSettings = Field(default_factory=WorkerSettings, description="How a worker takes questions.")
+    encoder: EncoderSettings = Field(default_factory=EncoderSettings, description="Encoders: texts to vectors.")
+    runner: RunnerSettings = Field(default_factory=RunnerSettings, description="Executor of a run's batches.")
+    queue: QueueSettings = Field(default_factory=QueueSettings, description="The queue of questions.")
+    reader: ReaderSettings = Field(default_factory=ReaderSettings, description="Reading of answers.")
+    index: IndexSettings = Field(default_factory=IndexSettings, description="Remote storage of versions.")
+    search: SearchSettings = Field(default_factory=SearchSettings, description="Vector search.")
+    worker: WorkerSettings = Field(default_factory=WorkerSettings, description="Workers of the question queue.")
 
 
 def with_min_confidence(settings: Settings, confidence: float | None) -> Settings:
@@ -593,105 +604,13 @@ def with_min_confidence(settings: Settings, confidence: float | None) -> Setting
     if confidence is None:
         return settings
     if not 0 <= confidence <= 1:
-        raise ConfigurationError(f"The least confidence is {confidence}; it must be within 0 to 1.")
+        raise ConfigurationError(f"min_confidence is {confidence}; it must be from 0 to 1.")
     reader = settings.reader.model_copy(update={"min_confidence": confidence})
     return settings.model_copy(update={"reader": reader})
 
 
-_GONE: Mapping[str, tuple[object, str]] = {
-    "corpus.conversion_memory_mb": (2048, "warehouse/documents/converter.py ConversionLimits"),
-    "corpus.conversion_seconds": (60, "warehouse/documents/converter.py ConversionLimits"),
-    "corpus.max_deleted_share": (0.3, "tasks/publish/publish.py MOST_DELETED; --allow-deletions allows more"),
-    "corpus.max_file_mb": (256, "warehouse/documents/converter.py ConversionLimits"),
-    "corpus.max_unpacked_mb": (1024, "warehouse/documents/converter.py ConversionLimits"),
-    "corpus.min_section_characters": (200, "tasks/passages/records.py MIN_SECTION_CHARACTERS"),
-    "encoder.batch_size": ("8 here, 64 of a server", "warehouse/models/encoder_kinds.py SERVER_BATCH_SIZE"),
-    "encoder.device": ("the library's choice", "warehouse/models/encoder_kinds.py"),
-    "encoder.path_vectors": (100_000, "warehouse/open_models.py PATH_VECTORS"),
-    **{
-        f"encoder.entities.{name}": (
-            "the model's own, or as encoder has it",
-            "schemas/settings.py EncoderSettings.choice_of",
-        )
-        for name in ("dimension", "max_tokens", "precision", "api_base", "device", "price")
-    },
-    "encoder.entities.name": ("what encoder.entities says", "schemas/settings.py EncoderSettings"),
-    **{
-        f"encoder.entities.{name}": ("empty", "schemas/settings.py EncoderSettings.choice_of")
-        for name in ("query_prefix", "passage_prefix")
-    },
-    "encoder.price": ("the third number of models.price", "schemas/settings.py ModelSettings"),
-    **dict.fromkeys(["encoder.threads", "runner.workers"], ("what cores says", "schemas/settings.py Settings")),
-    "extraction.demonstration": (True, "tasks/extraction/model.py questions"),
-    **dict.fromkeys(
-        ["extraction.entity_type_contract", "extraction.relation_type_contract"],
-        ("what extraction.type_contract says", "schemas/settings.py ExtractionSettings"),
-    ),
-    "extraction.on_failure": ("rules", "tasks/extraction/stage.py"),
-    "extraction.regex_drop_stopwords": (True, "warehouse/artefacts.py RegexNames"),
-    "extraction.spacy_model": (
-        "en_core_web_sm",
-        "warehouse/artefacts.py SPACY_MODEL; extraction.ner=spacy:NAME takes another",
-    ),
-    "hubs.max_depth": ("until nothing new is found", "schemas/hub_paths.py search_hubs"),
-    "hubs.search_until_hub": (True, "schemas/hub_paths.py search_hubs"),
-    **dict.fromkeys(
-        ["maintenance.max_version_days", "maintenance.max_versions_mb"],
-        ("no limit; keep_versions says how many versions stay", "flows/maintain.py"),
-    ),
-    "maintenance.reply_days": ("no limit", "flows/maintain.py; `polyhop cache evict --older-than-days N` removes them"),
-    "maintenance.staging_days": (7, "warehouse/files/disk.py STAGING_DAYS"),
-    "maintenance.unreferenced_vectors": (True, "flows/maintain.py run_maintenance"),
-    **{
-        f"models.longest_reply.{prompt}": (
-            tokens,
-            "warehouse/models/replies.py REPLY_TOKENS; models.max_reply_tokens sets all",
-        )
-        for tokens, prompts in (
-            (4096, "kg_extract kg_resolve"),
-            (2048, "prop_propositions"),
-            (1024, "prop_entities qa_answer qa_chains qa_closed_book"),
-            (512, "hub_path_text query_entities"),
-        )
-        for prompt in prompts.split()
-    },
-    **dict.fromkeys(
-        ["models.prompt_price", "models.completion_price"],
-        ("what models.price says, both separated by a comma", "schemas/settings.py ModelSettings"),
-    ),
-    "models.read_context": ("passages", "schemas/settings.py ModelSettings; models.read_passages=0 reads no passages"),
-    "models.read_tokens": (6000, "worker/reading/models.py READ_TOKENS, CHAIN_TOKENS"),
-    "models.resolve": ("what models.extract says", "warehouse/open_models.py model_name"),
-    "models.tokens_per_minute": (
-        "what the server allows",
-        "warehouse/models/calls.py; models.requests_per_minute and models.concurrency limit calls",
-    ),
-    "propositions.include": ("stated", "schemas/propositions.py NOUNS; triple-ppr searches triples"),
-    "propositions.synonym_neighbours": (100, "tasks/propositions/stage.py SYNONYMS"),
-    "propositions.synonym_threshold": (0.8, "tasks/propositions/stage.py SYNONYMS"),
-    "queue.ageing_seconds": (60, "warehouse/queue/queue.py AGEING_SECONDS"),
-    "queue.max_depth": (1_000_000, "warehouse/queue/queue.py MAX_DEPTH"),
-    "queue.retention_days": (30, "warehouse/queue/queue.py RETENTION_DAYS; `maintain --queue-days` takes another"),
-    **dict.fromkeys(
-        ["resolution.must_link", "resolution.cannot_link"],
-        (
-            "what resolution.links says: one file, whose column `same` has `no` for pairs to keep apart",
-            "docs/how-to/entities.md",
-        ),
-    ),
-    "resolution.max_cluster": (40, "tasks/resolution/resolve.py MAX_CLUSTER"),
-    "runner.address": ("what DASK_SCHEDULER_ADDRESS says", "flows/runner.py DaskPool"),
-    "vectors.hnsw_ef_construction": (200, "schemas/manifest.py HNSW_EF_CONSTRUCTION"),
-    "vectors.hnsw_m": (32, "schemas/manifest.py HNSW_M"),
-    "worker.batch": (32, "worker/loop.py BATCH; `polyhop worker --batch` takes another"),
-    "worker.lease_seconds": (30, "worker/loop.py WorkerOptions"),
-    "worker.poll_seconds": (0.5, "worker/loop.py WorkerOptions"),
-}
-"""Settings of earlier versions: what they always are now, and where that stands."""
-
-
 def stored_section(kind: type[SectionT], stored: object) -> SectionT:
-    """A section as a version remembers it, without what was a setting when the version was made and is none now."""
+    """Reads a section stored with a version; ignores settings that no longer exist."""
     return kind.model_validate(stored, extra="ignore")
 
 
@@ -713,16 +632,13 @@ def parse_settings(sources: Mapping[str, Mapping[str, object]]) -> Settings:
 
     Raises:
         UnknownSettingError: For a key that does not exist; it names the nearest one.
-        ConfigurationError: For one that is gone, or a value out of its range; it names source, key and rule.
+        ConfigurationError: For a value out of its range; it names source, key and rule.
     """
     known = {name for name, _, _ in known_settings()}
     tree: dict[str, Any] = {}
     origin: dict[str, str] = {}
     for where, values in sources.items():
         for key, value in values.items():
-            if key in _GONE:
-                always, constant = _GONE[key]
-                raise ConfigurationError(f"Setting '{key}' in {where} is gone: it is always {always} ({constant}).")
             if key not in known:
                 raise UnknownSettingError(key, known, where)
             origin[key] = where

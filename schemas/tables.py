@@ -268,7 +268,7 @@ PASSAGES = Table(
 )
 LOCATIONS = Table(
     "locations",
-    "Where passages of documents (PDF, Word, Markdown…) stand in their files; no rows of records without such parts.",
+    "Locations of passages in documents (PDF, Word, Markdown…); no rows for records without such parts.",
     ("passage_id",),
     (
         text_column("passage_id", "the passage; its offsets in the document's text are in passages"),
@@ -469,7 +469,10 @@ EXTRACTION_LEDGER = Table(
         text_column("stand_in", "extractor that did a failed unit's work, or empty"),
         text_column("model", "model asked, or empty"),
         count("attempts", "calls made for it in all runs"),
-        text_column("rung", "help the reply needed: as_is, unwrapped, repaired, reasked; empty without a reply"),
+        text_column(
+            "rung",
+            "repair that the reply needed: as_is, unwrapped, repaired, reasked; empty without a reply",
+        ),
         text_column("error_class", "what ended it, or what was malformed; empty if nothing"),
         text_column("error", "one sentence, or empty"),
         count("prompt_tokens", "tokens sent for it"),

@@ -105,7 +105,7 @@ def without_last_parenthesis(title: str) -> str:
 
 
 def passage_text(title: str, text: str) -> str:
-    """What is embedded and searched of a passage: its title and its text on lines of their own.
+    """Text of a passage for embedding and search: its title and its text on separate lines.
 
     Source: algorithms.md 2B.2.
     """

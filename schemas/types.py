@@ -316,7 +316,7 @@ def _type_of_plain_bearer(words: list[str], core: list[str], front: list[str], *
 
 
 def may_be_person(surface: str, key: str, confidence: float) -> bool:
-    """Whether a name that cues took for a person's may be one.
+    """Returns whether a name that cues took for a person's may be one.
 
     Dates and numbers never are; a generic word alone only where a page defines it; a name in capitals alone (`BIT
     STRING`), which may be any term, only with a cue of its own.
@@ -330,7 +330,7 @@ def may_be_person(surface: str, key: str, confidence: float) -> bool:
 
 
 def is_people_or_language(key: str) -> bool:
-    """Whether a name is a demonym, a language, a faith or the like (`English`, `the French language`)."""
+    """Returns whether a name is a demonym, a language, a faith or the like (`English`, `the French language`)."""
     words = key.removeprefix("the ").removesuffix(" language").split()
     return bool(words) and UNTYPED.issuperset(words)
 

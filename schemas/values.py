@@ -56,7 +56,7 @@ def find_dates(text: str) -> list[Mention]:
 
 
 def _month_and_day(before: str) -> tuple[int | None, str]:
-    """Where the month or day in front of a year begins, and `-MM` or `-MM-DD`."""
+    """Offset of the month or day in front of a year, and `-MM` or `-MM-DD`."""
     match = _MONTH_DAY.search(before)
     if match and 1 <= int(match[2]) <= 31:
         return match.start(), f"-{month_number(match[1]):02}-{int(match[2]):02}"

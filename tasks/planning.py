@@ -1,4 +1,4 @@
-"""What a stage would ask of a model: steps, and what they take by the caches and by the project's own calls.
+"""Planned model requests of a stage: steps, and their cost by the caches and by the project's own history of calls.
 
 Source: algorithms.md 4.10.
 """
@@ -41,7 +41,7 @@ class PlannedStep:
 
     @property
     def name(self) -> str:
-        """Of the step."""
+        """Name of the step."""
         return self.task.name
 
     @property
@@ -146,7 +146,7 @@ class Planner:
         return PlannedEmbedding(name, len(keys), len(known), calls, tokens, space)
 
     def estimate(self, step: PlannedStep | PlannedEmbedding) -> StepEstimate:
-        """What a step may take."""
+        """Estimates the cost of a step."""
         if isinstance(step, PlannedEmbedding):
             choice = self._settings.encoder.choice_of(step.space)
             model = choice.name.partition(":")[2]

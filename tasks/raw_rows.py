@@ -25,13 +25,13 @@ _CHANGED = "changed.parquet"
 
 
 def keeps_rows(build: Build) -> bool:
-    """Whether the rows stand in the version for the next one: no fingerprint knows the release of a spaCy model."""
+    """Returns whether a version keeps its rows for the next one; rows by spaCy depend on an unknown model release."""
     return build.settings.extraction.extractor == "rules" and not build.settings.extraction.ner.startswith("spacy")
 
 
 @dataclass(frozen=True, slots=True)
 class RawRows:
-    """Where all rows of one of `RAW` are: in files but for replaced passages, and in a file of rows since."""
+    """Files of all rows of one of `RAW`: those of earlier runs without replaced passages, and of rows since."""
 
     files: Sequence[str]
     since: Path | None = None
@@ -78,6 +78,6 @@ def write_changed(build: Build, passages: Sequence[str] | None) -> None:
 
 
 def read_changed(build: Build) -> list[str] | None:
-    """What extraction in this run noted."""
+    """Passages that extraction recorded as changed in this run."""
     path = build.parts("extract") / _CHANGED
     return pq.read_table(path).column("passage_id").to_pylist() if path.is_file() else None

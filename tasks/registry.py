@@ -134,7 +134,7 @@ def _taken(name: str, stage: Stage) -> ConfigurationError:
 
 
 def source_kind(stages: Collection[str]) -> SourceKind:
-    """What a version is made from, by the names of the stages that made it."""
+    """Kind of a version's source, by the names of the stages that made it."""
     return next(stage.sources[0] for stage in STAGES if isinstance(stage, SourceStage) and stage.name in stages)
 
 

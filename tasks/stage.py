@@ -1,4 +1,4 @@
-"""What a stage is: what it reads and writes, methods that run anywhere, what it would ask of a model."""
+"""Base class of stages: inputs and outputs, methods that run anywhere, planned model calls."""
 
 import gc
 import traceback
@@ -62,7 +62,7 @@ Counts = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What a batch did: its units, how many no cache could answer; files that it did not read, the first by name.
+    """Result of a batch: its units, those that no cache answered; skipped files, the first by name.
 
     `waits` if what it asks of a model waits for replies; it did nothing then. `parts`: its files, where they wait in a
     store to be fetched.
@@ -125,7 +125,7 @@ class Stage:
         return []
 
     def is_portable(self, build: Build) -> bool:
-        """Whether `run` may run in another process.
+        """Returns whether `run` may run in another process.
 
         Then the stage can be pickled, asks no model (the run's own process keeps their budget), reads `reads_files`
         alone, and writes nothing but part files and caches.
@@ -141,7 +141,7 @@ class Stage:
         raise ValueError(f"stage {self.name} has no batch {batch}")
 
     def kept(self, build: Build) -> int:
-        """How many units need no batch, because the version before has what comes of them."""
+        """Number of units that need no batch, because the previous version has their results."""
         return 0
 
     def faults(self, build: Build) -> list[str]:
@@ -167,7 +167,7 @@ class Stage:
         return ""
 
     def plan(self, build: Build, planner: "Planner") -> "Iterable[PlannedStep | PlannedEmbedding]":
-        """What it would ask of a model, step by step, of an ingested source; nothing is asked."""
+        """Plans the model calls for an ingested source, step by step, without a call."""
         return ()
 
     @property
@@ -204,7 +204,7 @@ def run_or_wait(stage: Stage, build: Build, batch: int) -> BatchResult:
 
 
 def finish_or_wait(stage: Stage, build: Build) -> Counts | None:
-    """What `finish` counts; None if it has to wait for replies of a model."""
+    """Counts of `finish`; None if it has to wait for replies of a model."""
     try:
         return stage.finish(build)
     except WaitingError:

@@ -95,7 +95,7 @@ class ArrayFolder:
         return open_array(self._arrays, f"{prefix}_{name}")
 
     def has_array(self, prefix: str, name: str) -> bool:
-        """Whether the version has an array."""
+        """Returns whether the version has an array."""
         return f"{prefix}_{name}.npy" in self._checksums
 
     def lines(self, prefix: str, name: str) -> list[str]:

@@ -49,12 +49,12 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.Table]) ->
 
 
 def batch_count(path: Path) -> int:
-    """How many batches the list has."""
+    """Number of batches of the list."""
     return int(pq.read_metadata(path).num_row_groups)
 
 
 def row_count(path: Path) -> int:
-    """How many rows the list has."""
+    """Number of rows of the list."""
     return int(pq.read_metadata(path).num_rows)
 
 
@@ -135,7 +135,7 @@ def write_rows(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch])
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What stages may copy from the current version."""
+    """Files that stages may copy from the current version."""
 
     version: int
     arrays: frozenset[str]  # Names of its files under `graph/` that are as they were published.
@@ -150,7 +150,7 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What every stage gets: plain values only, so that it can travel to another process."""
+    """Inputs of every stage: plain values only, so that it can travel to another process."""
 
     settings: Settings
     index: str
@@ -178,7 +178,7 @@ class Build:
 
     @property
     def reads_kept_only(self) -> bool:
-        """Whether nothing is read and one source goes: all records are those that are kept of the others."""
+        """Returns whether nothing is read because a source is removed: all records are kept ones of other sources."""
         return self.source is None and bool(self.kept)
 
     @property
@@ -210,7 +210,7 @@ class Build:
         return replace(self, fingerprints=(*self.fingerprints, (stage, fingerprint)))
 
     def outcome(self, stage: str) -> str:
-        """What later stages depend on: the hash of a finished stage's result, or what determined it."""
+        """Hash of a finished stage's result, or of its inputs, for the fingerprints of later stages."""
         return dict(self.outcomes).get(stage) or self.fingerprint(stage)
 
     def with_outcome(self, stage: str, outcome: str) -> "Build":
@@ -226,7 +226,7 @@ class Build:
         return replace(self, counts={**self.counts, stage: counts})
 
     def hashes(self, artefacts: Iterable[str]) -> dict[str, str]:
-        """What determines these artefacts, by the names under which they enter fingerprints."""
+        """Hashes that determine these artefacts, by the names under which they enter fingerprints."""
         known = {artefact: (key, value) for artefact, key, value in self.results}
         return dict(known[artefact] for artefact in artefacts)
 
@@ -396,7 +396,7 @@ def part_files(folder: Path, name: str) -> list[str]:
 
 
 def is_part_done(folder: Path, number: int) -> bool:
-    """Whether this batch was finished, by this run or an interrupted one."""
+    """Returns whether this batch was finished, by this run or an interrupted one."""
     return (folder / f"{number:06d}.done").exists()
 
 
@@ -444,10 +444,10 @@ def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Tab
     for column in table.columns:
         value = quoted(column.name) + ("::VARCHAR" if pa.types.is_floating(column.type) else "")  # 0.0 = -0.0
         same.append(f"o.{value} {'IS NOT DISTINCT FROM' if column.nullable else '='} n.{value}")
-    # What comes has the columns of the table; what goes, also its place there.
+    # What comes has the columns of the table; what goes, also its rowid there.
     connection.execute(create_statement(replace(table, name="new_rows")).replace("TABLE", "TEMP TABLE", 1))
     connection.execute(f"INSERT INTO new_rows ({stored}) {_bare(rows)}")
-    old_rows = f"SELECT rowid AS place, * FROM {name} WHERE {outdated}"
+    old_rows = f"SELECT rowid AS old_rowid, * FROM {name} WHERE {outdated}"
     connection.execute(f"CREATE OR REPLACE TEMP TABLE old_rows AS {old_rows}")
     others = f"SELECT count(*) FROM {name} SEMI JOIN (FROM new_rows WHERE ({outdated}) IS NOT TRUE) USING ({key})"
     twice = f"SELECT count(*) - count(DISTINCT ({key})) FROM new_rows"
@@ -455,16 +455,21 @@ def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Tab
     if surplus:
         raise InvariantError(f"Not published: table '{table.name}' would have {surplus} rows with a used key.")
     connection.execute(
-        "CREATE OR REPLACE TEMP TABLE differing_rows AS SELECT o.place AS gone, n.rowid AS come "
-        f"FROM old_rows AS o FULL JOIN new_rows AS n ON {' AND '.join(same)} WHERE o.place IS NULL OR n.rowid IS NULL"
+        "CREATE OR REPLACE TEMP TABLE differing_rows AS SELECT o.old_rowid AS gone, n.rowid AS come "
+        f"FROM old_rows AS o FULL JOIN new_rows AS n ON {' AND '.join(same)} "
+        "WHERE o.old_rowid IS NULL OR n.rowid IS NULL"
     )
     gone, come = (f"IN (SELECT {which} FROM differing_rows)" for which in ("gone", "come"))
-    went, came = f"SELECT * EXCLUDE (place) FROM old_rows WHERE place {gone}", f"FROM new_rows WHERE rowid {come}"
+    went, came = (
+        f"SELECT * EXCLUDE (old_rowid) FROM old_rows WHERE old_rowid {gone}",
+        f"FROM new_rows WHERE rowid {come}",
+    )
     removed, added = rows_record(connection, went), rows_record(connection, came)
     if ids := _ids(table):
         columns = ", ".join(map(literal, ids))
         touched = (
-            f"SELECT unnest([{', '.join(ids)}]) AS id, unnest([{columns}]) AS place FROM ({went} UNION ALL {came})"
+            f"SELECT unnest([{', '.join(ids)}]) AS id, unnest([{columns}]) AS column_name "
+            f"FROM ({went} UNION ALL {came})"
         )
         file = build.updates / f"{table.name}-{token_hex(4)}.parquet"
         connection.execute(f"COPY ({touched}) TO {literal(str(file))}")
@@ -483,7 +488,7 @@ def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Tab
 
 
 def updated_tables(build: Build) -> dict[str, UpdatedTable]:
-    """What is known of the staged tables that began as those of the version before."""
+    """Updates of the staged tables that began as those of the previous version."""
     return {file.stem: UpdatedTable.model_validate_json(file.read_bytes()) for file in build.updates.glob("*.json")}
 
 
@@ -503,7 +508,7 @@ def _as_before(earlier: Earlier, table: Table) -> UpdatedTable:
 
 
 def are_as_before(build: Build, tables: Iterable[Table]) -> bool:
-    """Whether these staged tables began as those of the version before, and no row of them changed."""
+    """Returns whether these staged tables began as those of the previous version, without a changed row."""
     known, earlier = updated_tables(build), build.earlier
     return earlier is not None and all(known.get(table.name) == _as_before(earlier, table) for table in tables)
 

@@ -24,16 +24,16 @@ INBOX = "inbox"
 
 def keep_records(folder: IndexFolder, rows: Sequence[Mapping[str, object]]) -> None:
     """Keeps the records of one call, rows with the columns of RECORDS: once it returns, no kill loses them."""
-    place = folder.inbox
-    with writing(f"the inbox of index '{folder.name}'", place):
-        make_folder(place)
-        with locked_file(place / ".adding"):
-            remove_paths([*place.glob(".*.tmp")])  # of calls that were killed: all others wait for the lock
+    inbox = folder.inbox
+    with writing(f"the inbox of index '{folder.name}'", inbox):
+        make_folder(inbox)
+        with locked_file(inbox / ".adding"):
+            remove_paths([*inbox.glob(".*.tmp")])  # of calls that were killed: all others wait for the lock
             # ascending whatever a clock does, and no number is used twice: a run removes files by the names it read
             number = max([time.time_ns(), *(int(path.stem) + 1 for path in waiting_files(folder)[-1:])])
-            with replacing(place / f"{number:020}.parquet") as unfinished:
+            with replacing(inbox / f"{number:020}.parquet") as unfinished:
                 pq.write_table(pa.Table.from_pylist(list(rows), RECORDS.arrow), unfinished, compression="zstd")
-            sync_folder(place)
+            sync_folder(inbox)
 
 
 def waiting_files(folder: IndexFolder) -> list[Path]:
@@ -43,7 +43,7 @@ def waiting_files(folder: IndexFolder) -> list[Path]:
 
 @contextmanager
 def taken_files(folder: IndexFolder) -> Iterator[list[Path]]:
-    """What waits, for a run: removed if the block ends well. Waits while another run of the inbox goes on.
+    """Yields the waiting files to a run and removes them if the block succeeds. Waits for another run of the inbox.
 
     A call that comes during the block leaves its file to the next run, even if this one has read it: again is the same.
     """

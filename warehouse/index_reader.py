@@ -79,7 +79,7 @@ class PublishedIndex(ArrayFolder):
         self._closing.close()
 
     def stage_timings(self) -> "Mapping[str, StageTiming]":
-        """What the stages took that built this version, as far as it was recorded."""
+        """Recorded timings of the stages that built this version."""
         from polyhop.warehouse.files.versions import stage_timings
 
         return stage_timings(self.layout.index(self.name), self.version)
@@ -114,7 +114,7 @@ class PublishedIndex(ArrayFolder):
         return self._record_of.get(passage_id, passage_id)
 
     def locations(self, passage_ids: Collection[str]) -> dict[str, Location]:
-        """Where passages stand in their files, by id, of those of which anything is known."""
+        """Known locations of passages in their files, by id."""
         record = self.manifest.tables.get("locations")
         if record is None or not record.rows or not passage_ids:
             return {}
@@ -127,7 +127,7 @@ class PublishedIndex(ArrayFolder):
         return [found[number][:3] for number in numbers]
 
     def origins(self, numbers: Sequence[int]) -> list[PassageOrigin]:
-        """Where passages come from, by number, in the order asked; those read last are kept."""
+        """Origins of passages by number, in the given order; recently read ones are cached."""
         found = {number: origin for number in numbers if (origin := self._origins.get(number)) is not None}
         missing = [number for number in dict.fromkeys(numbers) if number not in found]
         if missing:
@@ -184,7 +184,7 @@ class PublishedIndex(ArrayFolder):
             return cursor.execute(sql, parameters).fetchnumpy()
 
     def cosine_scale(self, kind: str) -> float:
-        """What weights in units of the local encoder's cosine are multiplied by, for vectors of a kind."""
+        """Factor for weights in units of the local encoder's cosine, for vectors of a kind."""
         record = self.manifest.vectors.get(kind)
         return record.encoder.cosine_scale if record is not None else 1.0
 
@@ -205,7 +205,7 @@ class PublishedIndex(ArrayFolder):
         return self._vector_tables[kind]
 
     def artefact(self, handle: Artefact[T]) -> T:
-        """What a handle opens, opened once and kept until closed."""
+        """Opens an artefact once and keeps it until closed."""
         if handle not in self._opened:
             handle.require_in(self)
             self._opened.setdefault(handle, handle.open(self))  # of two threads, both get the first one's
@@ -250,7 +250,7 @@ def read_vectors(index: IndexFolder, folder: VersionFolder, kind: str) -> pa.Tab
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What is damaged, in sentences by table, by array file and by kind of vectors."""
+    """Damage, in sentences by table, by array file and by kind of vectors."""
 
     tables: Mapping[str, str] = field(default_factory=dict)
     arrays: Mapping[str, str] = field(default_factory=dict)
@@ -265,7 +265,7 @@ class Damage:
         return [*dict.fromkeys(found)]
 
     def concerns(self, tables: Collection[str], array_prefix: str) -> bool:
-        """Whether one of these tables, or an array whose name begins so, is damaged."""
+        """Returns whether one of these tables, or an array with this prefix, is damaged."""
         is_array = bool(array_prefix) and any(name.startswith(f"{array_prefix}_") for name in self.arrays)
         return is_array or any(name in self.tables for name in tables)
 
@@ -288,7 +288,7 @@ def find_damage(index: IndexFolder, folder: VersionFolder, manifest: Manifest) -
 
 
 def _difference(path: Path, checksum: str) -> str:
-    """What is wrong with a file, in a sentence; "" if nothing is."""
+    """Fault of a file, in a sentence; "" if there is none."""
     try:
         is_whole = file_checksum(path) == checksum
     except FileNotFoundError:

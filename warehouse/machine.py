@@ -36,7 +36,7 @@ def peak_rss_mb() -> float:
 
 
 def status_bytes(field: str) -> int | None:
-    """What Linux states of this process's memory, in bytes; None elsewhere."""
+    """Memory of this process by Linux's status file, in bytes; None elsewhere."""
     lines = _STATUS.read_text(encoding="ascii", errors="replace").splitlines() if _STATUS.is_file() else []
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{field}:")), None)
 
@@ -52,7 +52,7 @@ def now() -> str:
 
 
 def user_name() -> str:
-    """Who runs this process; of a user without a name (in a container) the number."""
+    """User of this process; the number of a user without a name (in a container)."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -60,7 +60,7 @@ def user_name() -> str:
 
 
 def is_running(host: str, process: int) -> bool | None:
-    """Whether a process runs, by host name and process id; None of another host's, of which nobody knows."""
+    """Returns whether a process runs, by host name and process id; None for another host."""
     if host != socket.gethostname():
         return None
     try:

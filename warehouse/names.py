@@ -239,7 +239,7 @@ def _run_end(text: str, words: Sequence[_Word], first: int) -> int:
 
 
 def _is_name(words: Sequence[_Word], place: int, spoken: Language) -> bool:
-    """Whether a capitalised word is a name by itself."""
+    """Returns whether a capitalised word alone is a name."""
     word = words[place].text
     if len(word) < _SHORTEST_TITLE - 1 or word.lower() in FUNCTION_WORDS:
         return False

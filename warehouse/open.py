@@ -90,7 +90,7 @@ def read_graph_server(server: GraphServer, mapping: "Neo4jMapping") -> "Iterator
 
 
 def examine_graph_server() -> "GraphServerHealth":
-    """What the server is that the environment names (NEO4J_URI, NEO4J_USER, NEO4J_PASSWORD)."""
+    """Examines the server that the environment names (NEO4J_URI, NEO4J_USER, NEO4J_PASSWORD)."""
     from polyhop.warehouse.graph.neo4j_server import Neo4jConnection, examine
 
     with closing(Neo4jConnection(find_address(None, None, None))) as connection:

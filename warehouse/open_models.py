@@ -37,7 +37,7 @@ Listener = Callable[[str], None]
 
 @dataclass(slots=True)
 class _Run:
-    """What the models of a run share besides cache and budget."""
+    """State that the models of a run share besides cache and budget."""
 
     listener: Listener | None = None
     index: str = ""  # Of an index run, or JOBS for a worker: these may ask in batches.
@@ -82,7 +82,7 @@ def open_batches(settings: Settings, role: Role = Role.EXTRACT) -> "Batches | No
 
 @dataclass(frozen=True, slots=True)
 class ChatsUsage:
-    """What models took."""
+    """Use of models."""
 
     spent: Usage
     cached: int
@@ -91,7 +91,7 @@ class ChatsUsage:
 
 
 def chats_usage() -> ChatsUsage:
-    """What the models opened since `close_chats` took."""
+    """Use of the models opened since `close_chats`."""
     with _opening:
         chats = _run.chats
         cached, replaced = sum(chat.cached for chat in chats), sum(chat.replaced for chat in chats)
@@ -131,7 +131,7 @@ def model_name(models: ModelSettings, role: Role) -> str:
     name, setting = (models.read, "read") if role is Role.READ else (models.extract, "extract")
     if not name:
         raise ConfigurationError(
-            f"No model is configured for this; set models.{setting} to a model as litellm names it, "
+            f"No model is configured; set models.{setting} to a model in litellm's naming, "
             f"like --set models.{setting}=openai/gpt-4o-mini."
         )
     return name
@@ -221,8 +221,8 @@ def _book_dead_calls(replies: "ReplyCache") -> None:
     if found.calls and _run.listener is not None:
         tokens = found.prompt_tokens + found.completion_tokens
         _run.listener(
-            f"An earlier run was killed during {plural(found.calls, 'call')} to a model. Whether that was billed is "
-            f"unknown; it is booked at the worst case: {tokens:,} tokens, {cost_words(found.cost_usd)}."
+            f"An earlier run was killed during {plural(found.calls, 'call')} to a model. Their cost is unknown and "
+            f"counted at the worst case: {tokens:,} tokens, {cost_words(found.cost_usd)}."
         )
 
 
@@ -245,8 +245,8 @@ def open_version_encoder(settings: Settings, record: VectorRecord | None) -> Cac
     encoder = _encoder(_needs(settings, choice_of(settings, record.encoder)))
     if record.encoder.name != LOCAL and encoder.model != record.model:
         raise ConfigurationError(
-            f"The version's vectors are by {record.model}, but what is called {record.encoder.name} now is "
-            f"{encoder.model}; bring back that model, or index again."
+            f"The version's vectors are by {record.model}, but {record.encoder.name} is now "
+            f"{encoder.model}; restore that model, or index again."
         )
     if isinstance(encoder.encoder, KeepingEncoder):
         encoder.encoder.expect(record.dimension)
@@ -298,7 +298,7 @@ def require_named_encoder(settings: Settings, index: IndexFolder, record: Encode
 
 
 def record_of(settings: Settings, choice: EncoderChoice, max_tokens: int) -> EncoderRecord:
-    """What a version remembers of its encoder, which cuts texts after `max_tokens` (0: only its server knows)."""
+    """Record of a version's encoder, which cuts texts after `max_tokens` (0: only its server knows)."""
     address = (choice.api_base or settings.models.api_base) if choice.name.startswith("litellm:") else ""
     own = choice.model_dump(include=set(EncoderRecord.model_fields))
     return EncoderRecord(**own | {"max_tokens": max_tokens, "api_base": "" if has_secret(address) else address})
@@ -333,7 +333,7 @@ def _model(needs: EncoderNeeds) -> OpenedEncoder:
 
 
 def _of_model(needs: EncoderNeeds) -> EncoderNeeds:
-    """What the model depends on: not the prefixes, and in this process neither folder of data nor limits."""
+    """Needs that determine the model: no prefixes, and in this process neither data folder nor limits."""
     choice = needs.choice.model_copy(update={"query_prefix": "", "passage_prefix": ""})
     if choice.name.partition(":")[0] not in _IN_THIS_PROCESS:
         return replace(needs, choice=choice)

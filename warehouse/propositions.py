@@ -107,7 +107,7 @@ def _open(stored: Stored, name: GraphName) -> StoredPropositions:
     graph = PropositionGraph.of(partial(stored.array, name))
     if len(rows) != graph.entity_propositions.count:
         raise ConfigurationError(
-            "This version was made with propositions.include, which is gone. Run its `polyhop index` again."
+            "This version was made with propositions.include, which was removed in 0.2. Run `polyhop index` again."
         )
     texts = StoredTexts(stored.array(name, "text-starts"), stored.array(name, "texts"))
     keys, names = tuple(row[0] for row in rows), tuple(row[1] for row in rows)

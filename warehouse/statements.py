@@ -120,6 +120,6 @@ def noted(log: logging.Logger, what: str) -> "Callable[[RetryCallState], None]":
         error = state.outcome.exception() if state.outcome is not None else None
         pause = round(state.next_action.sleep, 3) if state.next_action is not None else 0.0
         fields = {"attempt": state.attempt_number, "pause": pause, "error": type(error).__name__}
-        log.info("%s is tried again", what, extra={"fields": fields})
+        log.info("retrying %s", what, extra={"fields": fields})
 
     return note

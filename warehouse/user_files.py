@@ -39,7 +39,7 @@ def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
     settings = parse_settings(sources)
     if settings.root.is_file():
         raise StoreError(
-            f"Cannot use {settings.root}: a file is where a folder is needed; choose another place (--root)."
+            f"Cannot use {settings.root}: a file is where a folder is needed; choose another folder (--root)."
         )
     return settings
 
@@ -51,16 +51,16 @@ def read_edits(folder: IndexFolder) -> tuple[EntityEdit, ...]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        place = f"{path} line {number}"
+        location = f"{path} line {number}"
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise ConfigurationError(f"{place}: not JSON. Correct the line or remove it.") from error
+            raise ConfigurationError(f"{location}: not JSON. Correct the line or remove it.") from error
         has_fields = isinstance(row, dict) and row.keys() == {"edit", "key", "other"}
         if not has_fields or not all(isinstance(value, str) for value in row.values()):
-            raise ConfigurationError(f'{place}: an edit has the texts "edit", "key" and "other", no others.')
+            raise ConfigurationError(f'{location}: an edit has the texts "edit", "key" and "other", no others.')
         if row["edit"] not in KINDS or not row["key"] or bool(row["other"]) == (row["edit"] == "delete"):
-            message = f"{place}: an edit is one of {', '.join(KINDS)}, with a key and, but for delete, another text."
+            message = f"{location}: an edit is one of {', '.join(KINDS)}, with a key and, but for delete, another text."
             raise ConfigurationError(message)
         edits.append(EntityEdit(row["edit"], row["key"], row["other"], f"{path.name} line {number}"))
     return tuple(edits)
@@ -79,7 +79,7 @@ def _text(path: Path, what: str, encoding: str = "utf-8", of_no_file: str | None
 def edits_hash(folder: IndexFolder) -> str:
     """Hash of what the edits say, "" for none: other edits are other entities."""
     edits = read_edits(folder)
-    parts = [part for edit in edits for part in (edit.kind, edit.key, edit.other, edit.place)]
+    parts = [part for edit in edits for part in (edit.kind, edit.key, edit.other, edit.location)]
     return content_hash(*parts) if edits else ""
 
 
@@ -116,17 +116,17 @@ def read_links(file: str) -> tuple[NamePair, ...]:
             cells = [cell.strip() for cell in row]
             if not any(cells):
                 continue
-            place = f"{file} line {reader.line_num}"
+            location = f"{file} line {reader.line_num}"
             if len(cells) != len(header):
-                raise ConfigurationError(f"{place}: {len(cells)} columns instead of {len(header)}.")
+                raise ConfigurationError(f"{location}: {len(cells)} columns instead of {len(header)}.")
             for name in cells[:2]:
                 if not any(map(str.isalnum, name)):
-                    message = f"{place}: '{name}' is not a name; write two names with letters or digits."
+                    message = f"{location}: '{name}' is not a name; write two names with letters or digits."
                     raise ConfigurationError(message)
             said = dict(zip(header, cells, strict=True))
             same = said.get("same", "").lower() or "yes"
             if same not in ("yes", "no"):
-                raise ConfigurationError(f"{place}: same must be yes or no, not '{same}'.")
+                raise ConfigurationError(f"{location}: same must be yes or no, not '{same}'.")
             where = f"{Path(file).name} line {reader.line_num}"
             pairs.append(NamePair(cells[0], cells[1], said.get("type", "").upper(), where, are_same=same == "yes"))
     except csv.Error as error:

@@ -131,7 +131,7 @@ class Watch:
         }
 
     def is_late(self, token: str) -> bool:
-        """Whether a question's deadline has passed."""
+        """Returns whether a question's deadline has passed."""
         return token in self._ends and time.monotonic() >= self._ends[token]
 
     def overdue(self) -> tuple[str, ...]:
@@ -313,7 +313,7 @@ class Answerer:
         return [found[place] for place in range(len(questions))]
 
     def _read(self, items: Sequence[ReadingItem], turns: Turns) -> tuple[list[Reading], list[dict[str, float]]]:
-        """What was read for each question, and its seconds: a model reads all at once, rules one after the other.
+        """Reads each question, with its seconds: a model reads all at once, rules one after the other.
 
         Without a reader nothing is read, and there are no seconds.
         """
@@ -331,7 +331,7 @@ class Answerer:
         return readings, [{"reading": after - own} for own, after in zip(before, turns.seconds, strict=True)]
 
     def _contexts(self, retrievals: Sequence[Retrieval], count: int) -> list[tuple[ContextPassage, ...]]:
-        """What is read for each question; all texts are fetched at once, which costs little more than one."""
+        """Passages to read for each question; all texts are fetched at once, which costs little more than one."""
         number_of = self._index.number_of_passage
         numbers = [[number_of[passage.passage_id] for passage in one.passages[:count]] for one in retrievals]
         distinct = sorted({number for some in numbers for number in some})
@@ -370,11 +370,11 @@ def check_questions(questions: Sequence[Question]) -> None:
         if len(question.text) > errors.MAX_QUESTION_CHARACTERS:
             raise errors.QuestionTooLongError(len(question.text))
         if not any(character.isalnum() for character in question.text):
-            raise errors.EmptyQuestionError("The question is empty; ask with at least one word.")
+            raise errors.EmptyQuestionError("The question is empty; it needs at least one word.")
 
 
 def _timed(work: Callable[[], T]) -> tuple[T, float]:
-    """What a piece of work gives, and the seconds that it took."""
+    """Runs a piece of work; returns its result and its seconds."""
     start = time.perf_counter()
     return work(), time.perf_counter() - start
 

@@ -63,7 +63,7 @@ class WorkerMetrics:
 
 class _Silent(WSGIRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
-        """Requests are not news."""
+        """Does not log requests."""
 
 
 def serve_metrics(metrics: WorkerMetrics, port: int, address: str = LOOPBACK) -> Callable[[], None]:
@@ -106,7 +106,7 @@ class CircuitBreaker:
     open_until: float = 0.0
 
     def is_open(self, now: float) -> bool:
-        """Whether to wait."""
+        """Returns True while the breaker is open."""
         return now < self.open_until
 
     def trip(self, now: float, at_least: float = 0.0) -> float:
@@ -126,8 +126,8 @@ class CircuitBreaker:
 class LeftQuestions:
     """Questions that a model left without a reply although it answered others of the same batch.
 
-    An outage uses up no attempt. But what is left again and again while others are answered, is left for reasons of
-    its own, and would keep the queue waiting for ever.
+    An outage uses up no attempt. But a question that keeps failing while others succeed is itself at fault, and would
+    block the queue.
     """
 
     strikes: dict[str, int] = field(default_factory=dict)
@@ -153,7 +153,7 @@ LONGEST_ERROR = 2_000  # Characters of an error that are kept.
 
 @dataclass(slots=True)
 class BatchOutcome:
-    """What became of a batch; `released` questions go back unharmed because of `outage`.
+    """Result of a batch; `released` questions go back unharmed because of `outage`.
 
     `left` are the released ones that a model left without a reply while it replied to others of the batch.
     """
@@ -199,7 +199,7 @@ def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: Bat
         session = pool.session(first.index).where(first.where)
         answerer = session.answerer(first.strategy, first.parameters, first.min_confidence)
         asked = [Question(q.question, q.question_id, topic=q.topic) for q in group]
-        # Nobody knows which question of a batch took its worker or its time away: tried again, none shares a turn.
+        # The culprit of a failed batch is unknown, so retried questions run one at a time.
         alone = [place for place, question in enumerate(group) if question.attempt > 1]
         turns = watch.turns([q.lease_token for q in group], alone)
         answered = answerer.answer(asked, limit=first.limit, turns=turns)
@@ -451,7 +451,7 @@ class WorkerLog:
             self.write(logging.DEBUG, "claimed questions", questions=len(questions), jobs=jobs)
 
     def is_passing(self, error: errors.PolyhopError, doing: str) -> bool:
-        """Whether the queue is unavailable for now, which is noted once; False if waiting does not help."""
+        """Returns whether the queue is temporarily unavailable (logged once); False if waiting does not help."""
         if error.retryable and not self._is_out:
             self._is_out = True
             self.write(logging.WARNING, f"the queue is unavailable while {doing}", error=str(error)[:LONGEST_ERROR])
@@ -469,7 +469,7 @@ BATCH = 32  # Questions that a worker claims at once; chosen: claiming them cost
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """How a worker works; times in seconds."""
+    """Options of a worker; times in seconds."""
 
     queues: tuple[str, ...] = ("default",)  # Queues to claim from.
     batch: int = BATCH  # Questions to claim at once.
@@ -483,7 +483,7 @@ class WorkerOptions:
 
 @dataclass(slots=True)
 class WorkerReport:
-    """What a worker did until it stopped."""
+    """Result of a worker's run."""
 
     worker_id: str
     finished: int = 0
@@ -612,7 +612,7 @@ class Worker:
                 self._wait(self._options.poll_seconds)
 
     def _is_done(self) -> bool:
-        """Whether to end: with `until_empty`, where nothing is open but what waits for batches."""
+        """Returns whether to exit: with `until_empty`, if only questions that wait for batches are open."""
         if not self._options.until_empty:
             return False
         if self._batches is not None and self._has_put_off:
@@ -713,7 +713,7 @@ class Worker:
             self._heartbeat.report(None)
 
     def _finish(self, answers: Sequence[FinishedQuestion], outcome: BatchOutcome) -> int:
-        """How many answers were stored; one that cannot be stored joins the failed ones and spoils no other."""
+        """Stores answers; returns their number. One that cannot be stored joins the failed ones."""
         try:
             accepted = self._stored(lambda: self._queue.finish(answers))
         except (errors.ContractError, errors.StatementRejectedError) as error:
@@ -725,11 +725,11 @@ class Worker:
         return accepted
 
     def _stored(self, store: Callable[[], Collection[str]]) -> int:
-        """How many leases still held; none if the database stayed unavailable: others then take over the questions."""
+        """Number of leases still held; 0 if the database stayed unavailable and others take over the questions."""
         return len(self._asked(store, (), "answers are stored"))
 
     def _asked(self, ask: Callable[[], T], otherwise: U, doing: str) -> T | U:
-        """What the queue says; `otherwise` while it is unavailable, which is logged once."""
+        """Calls the queue; returns `otherwise` while it is unavailable, which is logged once."""
         try:
             return ask()
         except errors.PolyhopError as error:

@@ -39,7 +39,7 @@ def open_services(published: PublishedIndex, settings: Settings, closing: ExitSt
     records = published.manifest.vectors
 
     def vectors(space: Space) -> VectorRecord | None:
-        """Of a space; where nothing lies in it, of the other."""
+        """Record of a space; that of the other space if it is empty."""
         own = [record for name, record in records.items() if space_of(name) == space]
         return next(iter([*own, *records.values()]), None)
 
@@ -170,15 +170,15 @@ class IndexSession:
             if len(self._answerers) >= KEPT_ANSWERERS:
                 self._answerers.pop(next(iter(self._answerers)))
             require_artefacts(strategy, self.index.artefacts, self.name)  # else its reader misses them, by another name
-            # Who reads what is retrieved; nobody if so set (`--reader none`).
+            # Choose the reader; None if reading is disabled (`--reader none`).
             reader, nothing, models, spec = None, None, self.settings.models, spec_of(strategy)
             if self._asked is not None and not self.index.passage_ids:
                 nothing = Reading("") if self.settings.reader.reads else Reading("", kind=UNREAD)
             elif self.settings.reader.reads:
                 if models.read and not (models.read_passages or spec.writes_context or spec.reader):
                     raise ConfigurationError(
-                        f"Strategy '{strategy}' writes nothing that a model could read without passages "
-                        "(models.read_passages = 0); qasa, naive-vector, proprag and triple-ppr do, or set it to 5."
+                        f"Strategy '{strategy}' produces no text for a model; set models.read_passages above 0, "
+                        "or use qasa, naive-vector, proprag or triple-ppr."
                     )
                 reader = self._reader
                 if min_confidence is not None:
@@ -194,7 +194,7 @@ class IndexSession:
         if text is None:
             return self
         if self._asked is not None:
-            raise ConfigurationError("This session is filtered already; join the two filters by AND.")
+            raise ConfigurationError("This session already has a filter; join the two filters by AND.")
         asked = " ".join(text.split())
         session = self._filtered.pop(asked, None)
         if session is None:
@@ -211,7 +211,7 @@ class IndexSession:
 
     @property
     def filter_row(self) -> dict[str, Any] | None:
-        """What answers say of the filter: {where, passages, of, seconds}; None without one.
+        """Filter of the session for answers: {where, passages, of, seconds}; None without one.
 
         It leaves `passages` of so many; `seconds` are what making it ready took, once for all questions.
         """
@@ -312,9 +312,7 @@ class IndexSession:
 
 
 def _no_filtered_graph() -> SpreadingDatabase:
-    raise ConfigurationError(
-        "The exported graph in Neo4j cannot be filtered, it holds all passages; leave out engine=neo4j, or the filter."
-    )
+    raise ConfigurationError("The exported graph in Neo4j cannot be filtered; leave out engine=neo4j or the filter.")
 
 
 class IndexPool:

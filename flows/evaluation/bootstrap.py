@@ -41,7 +41,7 @@ class PairedDifference:
 
     @property
     def significant(self) -> bool:
-        """Whether the interval excludes 0."""
+        """Returns whether the interval excludes 0."""
         return self.low > 0 or self.high < 0
 
     def as_row(self) -> dict[str, float | int | bool]:

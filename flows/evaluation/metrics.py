@@ -1,4 +1,4 @@
-"""What one answer, one ranking of passages or of triples is worth against gold. Source: algorithms.md 6.1, 6.2, 6.4."""
+"""Metrics of an answer, and of a ranking of passages or triples, against gold. Source: algorithms.md 6.1, 6.2, 6.4."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -253,7 +253,7 @@ def _of_text(text: str, by_subject: Mapping[str, Sequence[NamedTriple]]) -> Trip
 
 
 def _fit(body: str, row: NamedTriple) -> tuple[int, int] | None:
-    """How many of a triple's names a text has in their positions, and where its predicate begins; None if none fits."""
+    """Number of a triple's names that a text has in their positions, and the offset of its predicate; None without."""
     tails = {
         f", {row.predicate}, {row.object_id}:{row.object}": 1,
         f", {row.predicate}, {row.object}": 1,

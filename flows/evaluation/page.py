@@ -113,7 +113,7 @@ def parts(timings: Document, names: Iterable[str]) -> list[str]:
 
 
 def long_answers_sentence(found: Document) -> str:
-    """What long gold answers (`long_answers` of a report) mean for the metrics."""
+    """Sentence on the effect of long gold answers (`long_answers` of a report) on the metrics."""
     return (
         f"The gold answers are long (median {found['median_words']:g} words), so answers are judged by token F1 and "
         "containment (the share of a gold answer's content words), not by exact match, and confidence is not judged."
@@ -171,7 +171,7 @@ def render(title: str, facts: Mapping[str, str], sections: Sequence[Section], pl
 
 
 def facts(run: Document, timings: Document) -> dict[str, str]:
-    """What was evaluated, on what, when and how, without what does not apply."""
+    """Facts of an evaluation: index, questions, time and settings, without those that do not apply."""
     questions, baselines = run["questions"], run["baselines"]
     parameters = [f"{name}={value}" for name, value in run["parameters"].items()]
     left_out = [f"{name} ({reason})" for name, reason in sorted(run["left_out"].items())]
@@ -203,7 +203,7 @@ def facts(run: Document, timings: Document) -> dict[str, str]:
 
 
 def interval_words(run: Document) -> str:
-    """What the intervals of means are: "95 %, percentile bootstrap …"."""
+    """Description of the intervals of means: "95 %, percentile bootstrap …"."""
     kind = run["interval"]
     return f"{100 * kind['level']:.0f} %, {kind['kind']}, {kind['resamples']:,} resamples"
 
@@ -220,7 +220,7 @@ def _sample(sample: Mapping[str, int] | None) -> str:
 
 
 def _golden(found: Document | None) -> str:
-    """How many golden triples there are, and what was not judged by them."""
+    """Number of golden triples, and the strategies that they do not score."""
     if found is None:
         return ""
     said = [f"{found['triples']} in {plural(found['questions'], 'question')}"]
@@ -246,7 +246,7 @@ def sections(run: Document, timings: Document) -> list[Section]:
         "parts need not add up to the median of the whole, which also holds what belongs to no part.",
     }
     kinds = {"hops": run["by_hops"], "type": run["by_type"], **run.get("by_field", {})}
-    differences = {place: f"Strategy minus {name}" for place, name in enumerate(baselines)}
+    differences = {index: f"Strategy minus {name}" for index, name in enumerate(baselines)}
     names = ranked(run)
     means = {name: _means(run, names, name) for name in judged_metrics(run, COMPARED_METRICS)}
     return [
@@ -266,8 +266,8 @@ def sections(run: Document, timings: Document) -> list[Section]:
             [_differences(run, name) for name in baselines],
             (texts["differences"],),
             {
-                differences_plot(place): f"{caption}; filled points: the 95 % interval excludes 0."
-                for place, caption in differences.items()
+                differences_plot(index): f"{caption}; filled points: the 95 % interval excludes 0."
+                for index, caption in differences.items()
             },
         ),
         ranges_section(run, timings, "Over a parameter"),
@@ -362,7 +362,7 @@ def _groups(run: Document, kind: str, groups: Document, name: str) -> Table:
 
 
 def _answers(run: Document) -> Table:
-    """How good the guesses are, how many are shown and how good these are, and the sentences; best reader first."""
+    """Quality of guesses, of shown answers and of sentences; best reader first."""
     kinds = ("f1", CONTAINMENT) if "long_answers" in run else ("em", "f1")
     names = [label for label in ranked(run, kinds[0]) if any(metric(run, label, kind) is not None for kind in kinds)]
     shown = [run["results"][label]["shown"] for label in names]
@@ -406,7 +406,7 @@ def _reading_costs(run: Document) -> Table:
 
 
 def _index_costs(run: Document, timings: Document) -> Table:
-    """What the index and a question cost, of every strategy."""
+    """Costs of the index and of a question, by strategy."""
     costs = {label: timings["costs"][label] for label in ranked(run) if label in timings["costs"]}
     columns = {
         f"{kind}: {key.replace('_', ' ')}": [Cell(decimal(cost[kind][key], places)) for cost in costs.values()]
@@ -497,8 +497,8 @@ def report_plots(run: Document) -> dict[str, bytes]:
         "recall_at_k.png": lambda: _recall_curves(run, "", "passages"),
         "triple_recall_at_k.png": lambda: _recall_curves(run, PREFIX, "triples"),
     }
-    for place, baseline in enumerate(run["baselines"]):
-        drawers[differences_plot(place)] = lambda baseline=baseline: _paired_differences(run, baseline)  # type: ignore[misc]
+    for index, baseline in enumerate(run["baselines"]):
+        drawers[differences_plot(index)] = lambda baseline=baseline: _paired_differences(run, baseline)  # type: ignore[misc]
     found: dict[str, bytes] = {}
     # Matplotlib's own defaults and this style, whatever the user's matplotlibrc says
     with mpl.rc_context(), warnings.catch_warnings():

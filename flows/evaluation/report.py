@@ -131,7 +131,7 @@ class GoldQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one strategy made of one question; tokens and cost are those of the models' replies when they were made."""
+    """Result of one strategy for one question; tokens and cost are those of the original replies."""
 
     # Passage ids, in descending order of score; None if none was to be made: retrieval is not judged.
     ranking: tuple[str, ...] | None = ()
@@ -399,7 +399,7 @@ Row = Mapping[str, Any]  # A line of questions.jsonl: {id, question, strategy, a
 def compare_runs(
     first: Mapping[str, Any], second: Mapping[str, Any], rows: tuple[Sequence[Row], Sequence[Row]]
 ) -> dict[str, Any]:
-    """What changed between two runs (run.json, questions.jsonl); a question is the same where id and text are.
+    """Compares two runs (run.json, questions.jsonl); questions are equal if id and text are.
 
     Returns {changed{name: [first, second]}, strategies{name: {metric: {first, second, difference, paired}}},
     questions{common, only_first, only_second}, most_changed[…], only_first[…], only_second[…]}; `paired` is the
@@ -524,7 +524,7 @@ def check_measured(gates: Sequence[Gate], *, unranked: str, reads: bool) -> None
     """Refuses gates for what this evaluation does not measure, before anything runs; `unranked` ranks nothing."""
     for gate in gates:
         if gate.metric in ANSWER_METRICS and not reads:
-            raise ConfigurationError(f"--fail-below {gate.metric} needs answers, and --reader none reads none.")
+            raise ConfigurationError(f"--fail-below {gate.metric} needs answers; use --reader rules or model.")
         if gate.strategy == unranked and gate.metric not in ANSWER_METRICS:
             raise ConfigurationError(
                 f"--fail-below cannot judge {gate.metric} of '{unranked}', which ranks no passages; "
@@ -535,7 +535,7 @@ def check_measured(gates: Sequence[Gate], *, unranked: str, reads: bool) -> None
 def gate_rows(
     gates: Sequence[Gate], strategies: Mapping[str, Mapping[str, Any]], *, unranked: str = ""
 ) -> list[dict[str, Any]]:
-    """What became of each gate and strategy: [{strategy, metric, threshold, value, passed}], in the order given.
+    """Results of gates by strategy: [{strategy, metric, threshold, value, passed}], in the order given.
 
     A gate for the retrieval of all strategies leaves out the row `unranked`, which has none.
     """

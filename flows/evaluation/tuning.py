@@ -45,7 +45,7 @@ class Part(NamedTuple):
 
 
 def is_judged(record: QuestionRecord, name: str) -> bool:
-    """Whether a question has what a metric needs: answers, supporting passages or golden triples."""
+    """Returns whether a question has the gold that a metric needs: answers, supporting passages or golden triples."""
     if name in ANSWER_METRICS:
         return bool(record.answers)
     return bool(record.supporting if name in RETRIEVAL_METRICS else record.golden_triples)
@@ -86,7 +86,7 @@ def chosen_setting(name: str, default: str, labels: Sequence[str], run: Document
 def tuning_document(
     name: str, default: str, tried: Range, tuning: Part, rest: Part, parameters: Mapping[str, object]
 ) -> dict[str, Any]:
-    """What was tried on some questions, what was best, and what it is worth on the others.
+    """Document of tuning: the settings tried, the best one, and its score on the other questions.
 
     Returns {strategy, metric, grid, default, chosen, is_default, tried[{label, values, mean, low, high}],
     tuning{n, default, chosen}, rest{n, default, chosen, paired, metrics}, use}; `paired` is chosen minus default with
@@ -215,7 +215,7 @@ _PARTS = (
 
 
 def tuning_findings(report: Document) -> list[str]:
-    """What was chosen, what it is worth, and how to use it, in sentences."""
+    """Sentences on the chosen setting, its score, and how to use it."""
     name, chosen, rest = report["metric"], report["chosen"], report["rest"]
     if report["is_default"]:
         return [f"No setting has a higher {name} on the sample than the default; there is nothing to change."]

@@ -46,6 +46,6 @@ def mcp(
         app = server.streamable_http_app(stateless_http=True, transport_security=unguarded)
         with listening_socket(host, port) as listening:
             gate = Gate(read_bodies(app), hosts=own_hosts(host), token=token)
-            run_app(gate, listening, f"Tools for agents at {address(host, port)}/mcp")
+            run_app(gate, listening, f"Agent tools at {address(host, port)}/mcp")
     finally:
         service.close()

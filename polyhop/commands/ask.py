@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 def ask(
     question: Annotated[str, Argument(help="The question.")],
-    index: Annotated[str, Option("--index", help="Name of the index; several, a,b: their passages are fused by rank.")],
+    index: Annotated[
+        str,
+        Option("--index", help="Name of the index, or several separated by commas, whose passages are fused by rank."),
+    ],
     strategy: options.Strategy = None,
     limit: options.Limit = 10,
     topic: Annotated[
@@ -31,7 +34,7 @@ def ask(
     where: options.Where = None,
     param: options.Parameters = None,
     reader: options.ReaderName = None,
-    explain: Annotated[bool, Option("--explain", help="Draw how the evidence connects.")] = False,
+    explain: Annotated[bool, Option("--explain", help="Show how the evidence connects.")] = False,
     html: options.HtmlFile = None,
     set_: options.Set = None,
     root: options.Root = None,
@@ -44,12 +47,12 @@ def ask(
     parameters = options.pairs(param, "--param")
     names = names_in(index)
     if len(names) > 1 and (html is not None or explain):
-        raise ConfigurationError("--html and --explain show one index; name one of them alone, or leave them out.")
+        raise ConfigurationError("--html and --explain need a single index; name one, or leave them out.")
     if html is not None:
         from polyhop.pages.answer_page import PAGE
-        from polyhop.warehouse.files.disk import HTML, require_place
+        from polyhop.warehouse.files.disk import HTML, require_writable
 
-        require_place(html, PAGE, HTML)
+        require_writable(html, PAGE, HTML)
     settings = options.with_reader(options.settings_of(root, set_), reader)
     if len(names) > 1:
         from polyhop.api import open_indexes
@@ -76,7 +79,7 @@ def ask(
     print_answer(answer, texts, explain=explain)
     if not answer.answer and not settings.models.read and answer.reading.get("kind") != UNREAD:
         print_error(
-            "A language model would answer in a full sentence with its sources: --set models.read=PROVIDER/MODEL, "
+            "To answer in full sentences with sources, set a language model: --set models.read=PROVIDER/MODEL, "
             "hosted or on this machine (docs/how-to/models.md)."
         )
 
@@ -117,13 +120,13 @@ def _print_sentences(answer: "Answer") -> None:
 
 
 def silence(answer: "Answer") -> str:
-    """What is said where there is no short answer: why, and the best guess."""
+    """Sentence for an answer without a short answer: the reason, and the best guess."""
     if answer.reading.get("kind") == UNREAD:
-        return "(not read; --reader rules or model reads one)"
+        return "(reading is disabled; --reader rules or --reader model enables it)"
     if answer.sentences and answer.reading.get("kind") != "generated":
         guess = _guess(answer)
-        said = f"; best guess: {guess}, confidence {answer.reading['confidence']:.2f}" if guess else ""
-        return f"(no short answer is certain enough; these sentences say most of it{said})"
+        best = f"; best guess: {guess}, confidence {answer.reading['confidence']:.2f}" if guess else ""
+        return f"No confident short answer{best}. Most relevant sentences:"
     ranked = [name for name in ("triples", "passages") if getattr(answer, name)]
     return f"(none found; read the {' and '.join(ranked)})" if ranked else "(none found)"
 
@@ -154,7 +157,7 @@ def _print_rankings(answer: "Answer", texts: Mapping[str, str]) -> None:
 
 
 def certainty(answer: "Answer") -> str:
-    """How far to trust an answer by rules: computed from values, or possible, with a confidence."""
+    """Confidence of a rule-based answer: computed from values, or possible with a number."""
     kind, confidence = answer.reading.get("kind"), answer.reading.get("confidence")
     if not answer.answer or kind not in {"computed", "extracted"}:
         return ""
@@ -169,7 +172,7 @@ def print_source(sentence: dict[str, Any] | None, guess: str = "") -> None:
 
 
 def _print_reading(reading: dict[str, Any]) -> None:
-    """What the model took; nothing if none was asked."""
+    """Prints the model's use of tokens; nothing if no model was called."""
     if not reading.get("model"):
         return
     usage, prompt = reading["usage"], reading["prompt"]
@@ -178,11 +181,11 @@ def _print_reading(reading: dict[str, Any]) -> None:
         print_line(f"{label:<10}{reading['model']}")
         return
     tokens = f"{usage['prompt_tokens']} + {usage['completion_tokens']} tokens, {cost_words(usage['cost_usd'])}"
-    paid = ", paid for before" if reading["cached"] else ""
+    paid = ", cached" if reading["cached"] else ""
     print_line(f"{label:<10}{reading['model']}, prompt {prompt['name']} {prompt['hash'][:8]}, {tokens}{paid}")
     if fallback := reading["fallback"]:
         why = f"{fallback['error_class']}: {fallback['error']}"
-        print_line(f"  the model's reply was unusable, so the reader by rules answered: {why}")
+        print_line(f"  the model's reply was unusable; fell back to the rule-based reader: {why}")
     if reading["dropped_citations"]:
         print_line(f"  {reading['dropped_citations']} cited sources are not in the passages and were dropped")
 
@@ -212,8 +215,8 @@ def print_several(several: "SeveralAnswers", texts: Mapping[tuple[str, str], str
     print_line(f"Question  {several.question}")
     if several.index is None:
         found = [(one.sentences[0], _guess(one)) for one in several.answers.values() if one.sentences]
-        silence = "no short answer is certain enough; these sentences say most of it" if found else "none found"
-        print_line(f"Answer    ({silence})")
+        silence = "No confident short answer. Most relevant sentences:" if found else "(none found)"
+        print_line(f"Answer    {silence}")
         for sentence, guess in found:
             print_source(sentence, guess)
     else:
@@ -238,7 +241,9 @@ def connect(
     a: Annotated[str, _Name],
     b: Annotated[str, _Name],
     index: options.IndexName,
-    max_length: Annotated[int, Option("--max-length", min=1, max=10, help="Relations in a connection.")] = 4,
+    max_length: Annotated[
+        int, Option("--max-length", min=1, max=10, help="Maximum number of relations in a connection.")
+    ] = 4,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:

@@ -27,20 +27,21 @@ def edit(
     action: Annotated[
         str,
         Argument(
-            help="rename NAME NEW: the old name still finds it; merge A B: two names are one entity; split A B: two; "
-            "retype NAME TYPE: a type of the index, like PERSON, or NONE; delete NAME: the passages that name it stay; "
-            "list: all decisions; undo NUMBER: as list shows it."
+            help="rename NAME NEW: the old name still finds it; merge A B: join two entities; split A B: separate "
+            "two names; "
+            "retype NAME TYPE: a type of the index, like PERSON, or NONE; delete NAME: its passages stay; "
+            "list: show all edits; undo NUMBER: a number that list shows."
         ),
     ],
     index: IndexName,
-    arguments: Annotated[list[str] | None, Argument(metavar="[NAME...]", help="What it takes.")] = None,
+    arguments: Annotated[list[str] | None, Argument(metavar="[NAME...]", help="Arguments of the edit.")] = None,
     root: Root = None,
     json: Json = False,
 ) -> None:
     """Rename, merge, split, retype or delete an entity, from the next run on."""
     given = arguments or []
     if action not in _ARGUMENTS:
-        raise ConfigurationError(f"'{action}' is no edit of entities; choose one of {', '.join(_ARGUMENTS)}.")
+        raise ConfigurationError(f"Unknown edit '{action}'; choose one of {', '.join(_ARGUMENTS)}.")
     if len(given) != _ARGUMENTS[action]:
         wanted = plural(_ARGUMENTS[action], "argument")
         raise ConfigurationError(f"'{action}' takes {wanted}, not {len(given)} (polyhop entities edit --help).")
@@ -54,7 +55,7 @@ def edit(
         for number, edit in enumerate(edits, 1):
             print_line(f"{number}  {_said(edit)}")
         if not edits:
-            print_line(f"Nothing was decided about entities of '{index}'.")
+            print_line(f"Index '{index}' has no edits of entities.")
     elif action == "undo":
         _undo(given[0], index, root, is_json=json)
     elif action == "rename":
@@ -69,17 +70,19 @@ def _undo(number: str, index: str, root: Any, *, is_json: bool) -> None:
     from polyhop.warehouse.user_files import change_edits
 
     if not (number.isascii() and number.isdigit() and int(number)):
-        raise ConfigurationError(f"'undo' takes the number of a decision, as `list` shows it, not '{number}'.")
-    place = int(number)
+        raise ConfigurationError(
+            f"'undo' takes the number of an edit from `polyhop entities edit list`, not '{number}'."
+        )
+    ordinal = int(number)
 
     def without_it(edits: "Sequence[EntityEdit]") -> "list[EntityEdit]":
-        if place > len(edits):
-            raise ConfigurationError(f"There is no decision {number} about '{index}': it has {len(edits)}.")
-        return [*edits[: place - 1], *edits[place:]]
+        if ordinal > len(edits):
+            raise ConfigurationError(f"Index '{index}' has no edit {number}; it has {plural(len(edits), 'edit')}.")
+        return [*edits[: ordinal - 1], *edits[ordinal:]]
 
     folder = _folder(index, root)
     before = change_edits(folder, without_it)
-    _report(folder, before[place - 1], "Taken back", is_json=is_json)
+    _report(folder, before[ordinal - 1], "Undone", is_json=is_json)
 
 
 def _note(index: str, root: Any, kind: "Kind", names: Sequence[str], other: str = "", *, is_json: bool) -> None:
@@ -98,7 +101,7 @@ def _note(index: str, root: Any, kind: "Kind", names: Sequence[str], other: str 
     if kind in ("merge", "split"):
         other = keys[1]
         if keys[0] == keys[1]:
-            wanted = "are one entity already" if kind == "merge" else "have one key and cannot be told apart"
+            wanted = "are one entity already" if kind == "merge" else "have the same key and cannot be separated"
             raise ConfigurationError(f"'{names[0]}' and '{names[1]}' {wanted} ('{keys[0]}').")
     elif kind == "rename" and link_key(other) in records.entities and link_key(other) != keys[0]:
         raise ConfigurationError(
@@ -111,7 +114,7 @@ def _note(index: str, root: Any, kind: "Kind", names: Sequence[str], other: str 
     edit = EntityEdit(kind, keys[0], other)
     folder = layout.index(index)
     change_edits(folder, lambda edits: with_edit(edits, edit))
-    _report(folder, edit, "Noted", is_json=is_json)
+    _report(folder, edit, "Saved", is_json=is_json)
 
 
 def _known_key(name: str, records: "NameRecords", index: str, *, as_written: bool) -> str:
@@ -119,7 +122,7 @@ def _known_key(name: str, records: "NameRecords", index: str, *, as_written: boo
     from polyhop.tasks.resolution.resolve import entity_of, known_key
 
     if not records.is_resolved:
-        raise ConfigurationError(f"The entities of '{index}' are nodes of a graph; edit the graph instead.")
+        raise ConfigurationError(f"The entities of '{index}' are nodes of a knowledge graph; edit the graph instead.")
     key = entity_of(name, records)
     if key is None:
         near = ", ".join(f"'{other}'" for others in records.nearest.values() for other in others[:3])
@@ -143,7 +146,7 @@ def _report(folder: "IndexFolder", edit: "EntityEdit", verb: str, *, is_json: bo
         print_json({**_row(edit), "file": str(folder.edits)})
         return
     print_line(f"{verb} in {folder.edits}: {_said(edit)}.")
-    print_line(f"The next run applies it: polyhop index --index {folder.name}")
+    print_line(f"Apply it with: polyhop index --index {folder.name}")
 
 
 def _row(edit: "EntityEdit") -> dict[str, str]:

@@ -39,7 +39,7 @@ Strategies = Annotated[
 ]
 Baselines = Annotated[
     list[str] | None,
-    Option("--baseline", help="What the others are compared with; default: the first; may be repeated."),
+    Option("--baseline", help="Strategy that the others are compared with; default: the first; may be repeated."),
 ]
 Gates = Annotated[
     list[str] | None,
@@ -50,10 +50,10 @@ Gates = Annotated[
 Questions = Annotated[
     Path | None, Argument(help="Questions: .jsonl {id, question, answers[], supporting[], golden_triples[]}, …")
 ]
-Sample = Annotated[int | None, Option("--sample", min=1, help="Ask that many of the questions, chosen at random.")]
-Seed = Annotated[int | None, Option("--seed", help="Of the sample: the same number, the same questions; default: 13.")]
+Sample = Annotated[int | None, Option("--sample", min=1, help="Size of a random sample of the questions.")]
+Seed = Annotated[int | None, Option("--seed", help="Random seed of the sample; default: 13.")]
 ClosedBook = Annotated[
-    bool, Option("--closed-book", help="One more row: the model answers without passages (with --reader model).")
+    bool, Option("--closed-book", help="Add a row in which the model answers without passages (needs --reader model).")
 ]
 
 
@@ -69,11 +69,9 @@ def evaluate(
     rest: Annotated[bool, Option("--rest", help="Ask the questions that the sample leaves out.")] = False,
     fail_below: Gates = None,
     out: Annotated[Path | None, Option("--out", help="Write one JSON line per question and strategy.")] = None,
-    no_store: Annotated[bool, Option("--no-store", help="Keep no evaluation and no report under root.")] = False,
+    no_store: Annotated[bool, Option("--no-store", help="Do not store the evaluation and its report.")] = False,
     list_: Annotated[bool, Option("--list", help="List the stored evaluations.")] = False,
-    compare: Annotated[
-        tuple[int, int] | None, Option("--compare", help="What changed between two stored evaluations.")
-    ] = None,
+    compare: Annotated[tuple[int, int] | None, Option("--compare", help="Compare two stored evaluations.")] = None,
     reader: options.ReaderName = None,
     closed_book: ClosedBook = False,
     set_: options.Set = None,
@@ -122,7 +120,7 @@ def evaluate(
 def _show_stored(settings: Settings, questions: Path | None, compared: tuple[int, int] | None, *, json: bool) -> None:
     """Two stored evaluations beside each other, or the list of all."""
     if questions is not None:
-        raise ConfigurationError("--list and --compare look at stored evaluations; leave the question file out.")
+        raise ConfigurationError("--list and --compare read stored evaluations; leave out the question file.")
     from polyhop.flows.evaluate import compare, stored_rows
 
     found: Any = stored_rows(settings) if compared is None else compare(settings, *compared)
@@ -141,7 +139,7 @@ def _show(report: dict[str, Any], *, json: bool) -> None:
 
 
 def _asked(count: int, sample: Mapping[str, int] | None) -> str:
-    """How many questions were asked, and of how many if they are a sample."""
+    """Number of questions asked, and the total if they are a sample."""
     if sample is None or sample["size"] >= sample["of"]:
         return plural(count, "question")
     size, seed = sample["size"], sample["seed"]
@@ -199,9 +197,9 @@ def print_evaluation(report: Mapping[str, Any]) -> None:
 
 
 def _print_reading(report: Mapping[str, Any]) -> None:
-    """Who read the answers, and how they are judged."""
+    """Prints the reader of the answers and how they were scored."""
     if report["reader"] == "none":
-        print_line("No answers were read (--reader none), so there is no em and no f1")
+        print_line("Reading is disabled (--reader none), so em and f1 are not reported")
     elif "long_answers" in report:
         from polyhop.flows.evaluation.page import long_answers_sentence
 
@@ -261,7 +259,7 @@ def print_costs(costs: Mapping[str, Mapping[str, Any]]) -> None:
     stages = {name: one for cost in costs.values() for name, one in cost["index"]["stages"].items() if one}
     partly = [f"{n} {s['computed']:,} of {s['units']:,}" for n, s in stages.items() if s["computed"] < s["units"]]
     if partly:
-        print_line(f"  seconds are of the last run that computed; the rest came from caches: {', '.join(partly)}")
+        print_line(f"  seconds of the last run that computed these stages; the rest was cached: {', '.join(partly)}")
 
 
 def print_stored(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -317,7 +315,7 @@ def changed_rows(changes: Mapping[str, Any]) -> list[list[object]]:
 
 
 def print_comparison(changes: Mapping[str, Any]) -> None:
-    """What changed from the first to the second stored evaluation."""
+    """Prints the changes from the first to the second stored evaluation."""
     print_line(f"Evaluation {changes['first']} -> {changes['second']}")
     _print_facts(changes)
     if not changes["strategies"]:
@@ -366,9 +364,11 @@ def score(
     ],
     out: Annotated[Path | None, Option("--out", help="Write one JSON line per prediction.")] = None,
     hotpot_yes_no: Annotated[
-        bool, Option("--hotpot-yes-no", help="F1 as HotpotQA's own script: a wrong yes or no shares nothing.")
+        bool, Option("--hotpot-yes-no", help="F1 as in HotpotQA's script, where a wrong yes or no scores 0.")
     ] = False,
-    skip_bad: Annotated[bool, Option("--skip-bad", help="Score the good lines of a file with bad ones.")] = False,
+    skip_bad: Annotated[
+        bool, Option("--skip-bad", help="Score the valid lines of a file that has invalid ones.")
+    ] = False,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
@@ -387,7 +387,7 @@ def score(
     for record in bad:
         print_error(f"{record.source} line {record.line} was left out: {record.reason}")
     if not rows:
-        raise SourceError(f"Nothing was scored: there is no usable prediction in {predictions}.")
+        raise SourceError(f"Nothing was scored: {predictions} has no usable prediction.")
     scores = score_rows(rows, hotpot_yes_no=hotpot_yes_no)
     if out is not None:
         from polyhop.warehouse.files.disk import write_json_lines
@@ -410,7 +410,7 @@ def score(
 
 
 def tune(
-    questions: Annotated[Path, Argument(help="Questions, as polyhop eval takes them.")],
+    questions: Annotated[Path, Argument(help="Question file in the format of `polyhop eval`.")],
     index: options.IndexName,
     strategy: Annotated[
         str,
@@ -421,16 +421,16 @@ def tune(
         ),
     ] = "",
     metric: Annotated[
-        str, Option("--metric", help="What the best setting is chosen by: recall@10, mrr, f1, triple_mrr, …")
+        str, Option("--metric", help="Metric that selects the best setting: recall@10, mrr, f1, triple_mrr, …")
     ] = "recall@5",
     sample: Annotated[
         int | None,
-        Option("--sample", min=1, help="Try them on that many questions, at random; default: half, at most 500."),
+        Option("--sample", min=1, help="Size of the random sample that they are tried on; default: half, at most 500."),
     ] = None,
-    seed: Annotated[int | None, Option("--seed", help="Of the sample; default: 13.")] = None,
+    seed: Annotated[int | None, Option("--seed", help="Random seed of the sample; default: 13.")] = None,
     param: options.Parameters = None,
     reader: options.ReaderName = None,
-    no_store: Annotated[bool, Option("--no-store", help="Keep no result and no report under root.")] = False,
+    no_store: Annotated[bool, Option("--no-store", help="Do not store the result and its report.")] = False,
     set_: options.Set = None,
     root: options.Root = None,
     json: options.Json = False,
@@ -465,9 +465,9 @@ def tune(
 
 def tune_prompts(
     index: options.IndexName,
-    sample: Annotated[int, Option("--sample", min=2, help="Passages to look at.")] = 200,
+    sample: Annotated[int, Option("--sample", min=2, help="Passages to sample.")] = 200,
     out: Annotated[Path | None, Option("--out", help="Folder of the files; default: INDEX-prompts.")] = None,
-    force: Annotated[bool, Option("--force", help="Replace files that are there.")] = False,
+    force: Annotated[bool, Option("--force", help="Replace existing files.")] = False,
     set_: options.Set = None,
     root: options.Root = None,
     json: options.Json = False,
@@ -475,19 +475,17 @@ def tune_prompts(
     """Write prompts of extraction that fit an index's corpus, by counting or with models.extract; changes nothing."""
     from polyhop.flows.prompts import tune_prompts as tune
 
-    place, settings = out or Path(f"{index}-prompts"), options.settings_of(root, set_)
-    tuned = tune(settings, index, place, sample=sample, replaces=force)
+    folder, settings = out or Path(f"{index}-prompts"), options.settings_of(root, set_)
+    tuned = tune(settings, index, folder, sample=sample, replaces=force)
     if json:
         print_json(tuned)
         return
     by = f"{tuned['model']} ({plural(tuned['calls'], 'call')}, {cost_words(tuned['cost_usd'])})"
-    print_line(
-        f"Looked at {plural(tuned['sample'], 'passage')} of '{index}', by {by if tuned['model'] else 'counting'}"
-    )
+    print_line(f"Sampled {plural(tuned['sample'], 'passage')} of '{index}', by {by if tuned['model'] else 'counting'}")
     print_line(f"  types: {', '.join(tuned['types'])}; examples: {', '.join(tuned['examples'])}")
     print_line(f"  written: {', '.join(tuned['files'])}")
     sets = " ".join(f"--set {shlex.quote(f'{name}={value}')}" for name, value in tuned["settings"].items())
-    print_line("Read and correct the examples. Nothing uses them until an index run is told to:")
+    print_line("Review the examples, then pass the folder to an index run:")
     print_line(f"  polyhop index SOURCE --index {index}-tuned --extractor model {sets}")
 
 
@@ -505,7 +503,7 @@ def print_tuning(report: Mapping[str, Any]) -> None:
     print_table(["setting", f"{name} on the sample", "95 % interval"], rows)
     left = len(report["tried"]) - len(best)
     if left:
-        print_line(f"  {left} more, which are lower or equal")
+        print_line(f"  {left} more, with a lower or equal score")
     print_table(
         ["choice", f"sample ({tuned['n']})", f"rest ({rest['n']})", "95 % interval of the rest"],
         [[who, tuned[who]["mean"], rest[who]["mean"], _bounds(rest[who])] for who in ("default", "chosen")],

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from polyhop.schemas.settings import Settings
 
 Source = Annotated[
-    Path | None, Argument(help="Corpus: {corpus formats}; default: where the index's source was read last.")
+    Path | None, Argument(help="Corpus: {corpus formats}; default: the last location of the index's source.")
 ]
 Graph = Annotated[
     str | None,
     Option(
         "--graph",
-        help="A knowledge graph in place of SOURCE: a file of triples ({graph formats}), or a Neo4j database "
+        help="A knowledge graph instead of SOURCE: a file of triples ({graph formats}), or a Neo4j database "
         "(neo4j://HOST:7687; NEO4J_USER, NEO4J_PASSWORD).",
     ),
 ]
@@ -48,7 +48,7 @@ Partial = Annotated[
     bool,
     Option(
         "--partial",
-        help='SOURCE only adds and changes: records that it does not mention stay; {"id": …, "deleted": true} '
+        help='Only add and change records; those that SOURCE does not mention stay; {"id": …, "deleted": true} '
         "deletes one.",
     ),
 ]
@@ -64,24 +64,22 @@ Replace = Annotated[
     bool,
     Option(
         "--replace",
-        help="SOURCE takes the place of the index's only source, or of the one that --source-name names, whose "
+        help="Replace the index's only source, or the one of --source-name, and delete the records that SOURCE lacks."
         "records go.",
     ),
 ]
 AllowDeletions = Annotated[
     bool, Option("--allow-deletions", help="Publish although more than 30 % of a source's records are deleted.")
 ]
-RemoveSource = Annotated[
-    str, Option("--remove-source", help="Publish a version without this source of the index; reads nothing.")
-]
+RemoveSource = Annotated[str, Option("--remove-source", help="Publish a version without this source; reads no files.")]
 AddStrategies = Annotated[
     list[str] | None,
     Option("--add-strategy", help="Also build what this strategy needs; without SOURCE nothing is re-read."),
 ]
 Extractor = Annotated[
-    str | None, Option("--extractor", help="Who finds names and relations: rules (default), model, or import:FILE.")
+    str | None, Option("--extractor", help="Extractor of names and relations: rules (default), model, or import:FILE.")
 ]
-Full = Annotated[bool, Option("--full", help="Derive every stage again; caches are still used.")]
+Full = Annotated[bool, Option("--full", help="Run every stage again; caches are still used.")]
 Wait = Annotated[
     bool,
     Option(
@@ -113,12 +111,12 @@ def index(
 ) -> None:
     """Index SOURCE, or bring an index up to date with it: run it again after every change."""
     if source is not None and graph is not None:
-        raise typer.BadParameter("name a SOURCE or a graph: an index is made from one of them.", param_hint="--graph")
+        raise typer.BadParameter("name a SOURCE or a graph (--graph).", param_hint="--graph")
     if graph_sources is not None and graph is None:
-        raise typer.BadParameter("texts for nodes need their graph (--graph).", param_hint="--graph-sources")
+        raise typer.BadParameter("--graph-sources needs --graph.", param_hint="--graph-sources")
     if graph is not None and extractor:
         raise typer.BadParameter(
-            "a graph states its entities and relations; nothing is extracted from it.", param_hint="--extractor"
+            "nothing is extracted from a knowledge graph; leave out --extractor.", param_hint="--extractor"
         )
     from polyhop.schemas.requests import IndexRequest
 
@@ -173,7 +171,7 @@ def _run(settings: "Settings", request: "IndexRequest", *, on_prefect: bool) -> 
 
 
 def _show(settings: "Settings", report: "IndexReport", *, json: bool) -> None:
-    """What a run did, what it left out, and what to do about it."""
+    """Prints the result of a run, skipped files and records, and advice."""
     from polyhop.flows.reports import quarantine_rows, run_advice
 
     print_unread(report.unread, report.unread_files)
@@ -198,7 +196,7 @@ def print_unread(unread: Mapping[str, int], files: Sequence[str]) -> None:
 
 
 def print_report(report: "IndexReport") -> None:
-    """What happened, in words."""
+    """Prints the report of a run as text."""
     counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report.counts.items() if count)
     total = sum(report.seconds.values())
     pin = [report.pin_sentence] if report.pin_sentence else []
@@ -217,10 +215,10 @@ def print_report(report: "IndexReport") -> None:
     if report.version > 1 and changes:
         print_line(f'  records: {changes} (polyhop sql "FROM changes" --index {report.index})')
     for sentence in report.damaged:
-        print_line(f"  damaged, made again: {sentence}")
+        print_line(f"  rebuilt after damage: {sentence}")
     for stage, seconds in report.seconds.items():
         computed = f"{report.computed[stage]:,} computed" if stage in report.computed else ""
-        origin = "taken over from the version before" if stage in report.reused else computed
+        origin = "reused from the previous version" if stage in report.reused else computed
         print_line(f"  {stage:<16}{seconds:8.2f} s  {origin}".rstrip())
     for sentence in report.model_sentences():
         print_line(f"  {sentence}")
@@ -228,7 +226,7 @@ def print_report(report: "IndexReport") -> None:
 
 
 def _print_advice(report: "IndexReport") -> None:
-    """What did not work out, and where to look."""
+    """Prints warnings of a run, with the command that shows details."""
     if report.counts.get("hubs") == 0:
         print_line(
             "  no node is a hub: index again with --set hubs.types=TYPE or a lower hubs.min_edges; the types: "
@@ -245,11 +243,11 @@ def _print_advice(report: "IndexReport") -> None:
 def plan(
     source: Annotated[Path | None, Argument(help="Corpus, as for `polyhop index`.")] = None,
     graph: Annotated[
-        str | None, Option("--graph", help="A knowledge graph in place of SOURCE, as for `polyhop index`.")
+        str | None, Option("--graph", help="A knowledge graph instead of SOURCE, as for `polyhop index`.")
     ] = None,
     add_strategy: Annotated[
         list[str] | None,
-        Option("--add-strategy", help="Also plan what this strategy needs, besides those of the settings."),
+        Option("--add-strategy", help="Also plan for this strategy, in addition to those of the settings."),
     ] = None,
     set_: Set = None,
     root: Root = None,
@@ -260,7 +258,7 @@ def plan(
     from polyhop.schemas.settings import strategies_for
 
     if (source is None) == (graph is None):
-        raise typer.BadParameter("name a SOURCE or a graph: an index is made from one of them.", param_hint="SOURCE")
+        raise typer.BadParameter("name a SOURCE or a graph (--graph).", param_hint="SOURCE")
     settings = settings_of(root, set_)
     kind: SourceKind = "corpus" if graph is None else "graph"
     made = plan_index(settings, source_of(str(graph or source)), add_strategy or (), kind)
@@ -302,11 +300,11 @@ def print_plan(made: "IndexPlan") -> None:
         what = "paths of hubs" if task.startswith("hub.") else "things"
         verb = "embeds" if task.startswith("embed-") else "is asked about"
         print_line(f"  besides, {task} {verb} {what}, which are known once relations are extracted")
-    print_line(f"  about {document['seconds'] / 60:.1f} minutes; nothing was asked, nothing was changed")
+    print_line(f"  about {document['seconds'] / 60:.1f} minutes; this plan called no model and changed nothing")
 
 
 def print_questions(model: str, asked: Mapping[str, Mapping[str, Any]]) -> None:
-    """What a question asks of the model for reading at most, a line per strategy that asks it by itself."""
+    """Prints the upper bound of model calls per question, one line per strategy that calls the model itself."""
     for strategy, row in asked.items():
         tasks = ", ".join(f"{calls} {task}" for task, calls in row["tasks"].items())
         tokens = f"{row['prompt_tokens']:,} + {row['completion_tokens']:,} tokens, {cost_words(row['cost_usd'])}"
@@ -314,9 +312,9 @@ def print_questions(model: str, asked: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _cost(made: "IndexPlan", document: dict[str, Any]) -> str:
-    """What it would cost, or why no amount is given."""
+    """Estimated cost, or the reason why there is no amount."""
     if made.graph and not made.steps:
-        return "no cost: no stage asks a model"
+        return "no cost: no stage calls a model"
     if not document["calls"]:
         return "no cost: every reply is cached already"
     if document["cost_usd"] is None:
@@ -337,7 +335,7 @@ def _cost(made: "IndexPlan", document: dict[str, Any]) -> str:
 
 
 def _in_batches(planned: Mapping[str, Any]) -> str:
-    """What the provider's batches would cost, and how long runs would wait for them."""
+    """Estimated cost and waiting time with the provider's batches."""
     cost, waits = planned["cost_usd"], planned["waits"]
     amount = "price unknown; set models.batch_price"
     if cost is not None:

@@ -23,7 +23,7 @@ Indexes = Annotated[
 ]
 SourceFile = Annotated[
     str | None,
-    Option("--source", help="What the index is made from (default: what it was made from, or corpus.jsonl)."),
+    Option("--source", help="Source of the index (default: its last source, or corpus.jsonl)."),
 ]
 Questions = Annotated[
     Path | None, Option("--questions", help="Question file for answers and evaluations (questions.jsonl).")
@@ -33,16 +33,17 @@ Notify = Annotated[
 ]
 AfterPublish = Annotated[
     list[str] | None,
-    Option("--after-publish", help="Start this when a version is published: export, evaluation; repeatable."),
+    Option("--after-publish", help="Run this after a version is published: export, evaluation; repeatable."),
 ]
 Schedule = Annotated[
-    list[str] | None, Option("--schedule", help="Switch on: incremental, check, evaluation, maintenance; repeatable.")
+    list[str] | None,
+    Option("--schedule", help="Enable a schedule: incremental, check, evaluation, maintenance; repeatable."),
 ]
 
 
 def deploy(
     index: Indexes = None,
-    pool: Annotated[str, Option("--pool", help="Work pool; made if it is missing.")] = "polyhop",
+    pool: Annotated[str, Option("--pool", help="Work pool; created if it is missing.")] = "polyhop",
     source: SourceFile = None,
     questions: Questions = None,
     notify: Notify = "",
@@ -72,7 +73,7 @@ def deploy(
         f"  start a process that runs them:  POLYHOP_ROOT={settings.root.resolve()} prefect worker start --pool {pool}"
     )
     print_line(f"  run one now:  prefect deployment run {deployments[0]}")
-    print_line("  switch schedules on: polyhop deploy --schedule KIND, or on the dashboard, as automations")
+    print_line("  enable schedules: polyhop deploy --schedule KIND, or on the dashboard, as automations")
 
 
 def serve(
@@ -91,7 +92,7 @@ def serve(
     from polyhop.flows.prefect_deploy import serve_all
 
     names = ", ".join(each.name for each in indexes)
-    print_error(f"Serving the deployments of {names}; schedules run once they are switched on. Stop with Ctrl-C.")
+    print_error(f"Serving the deployments of {names}; schedules run once they are enabled. Stop with Ctrl-C.")
     serve_all(indexes, notify, after_publish or (), schedule or ())
 
 
@@ -115,7 +116,7 @@ def _deployed(
                 raise ConfigurationError(f"{option} takes {', '.join(known[:-1])} or {known[-1]}, not '{kind}'.")
     chosen = list(dict.fromkeys(names or Layout(settings.root).index_names() or [FIRST_INDEX]))
     if source is not None and len(chosen) > 1:
-        raise ConfigurationError(f"--source belongs to one index, and there are {len(chosen)}; name one with --index.")
+        raise ConfigurationError(f"--source needs a single index, and there are {len(chosen)}; name one with --index.")
     indexes = [deployed_index(settings, name, source, questions) for name in chosen]
     if notify and not all(notify.partition("/")):
         raise ConfigurationError(
@@ -136,14 +137,14 @@ def doctor(root: Root = None, json: Json = False) -> None:
         width = max(len(check.name) for check in checks)
         for check in checks:
             print_line(f"{'ok  ' if check.ok else 'FAIL'}  {check.name:<{width}}  {check.message}")
-        print_line("Everything works." if healthy else "Fix what is marked FAIL and run `polyhop doctor` again.")
+        print_line("Everything works." if healthy else "Fix the checks marked FAIL and run `polyhop doctor` again.")
     if not healthy:
         raise typer.Exit(1)
 
 
 def maintain(
     index: Annotated[str | None, Option("--index", help="Only this index; default: all.")] = None,
-    dry_run: Annotated[bool, Option("--dry-run", help="Change nothing; print what would be removed.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Print what would be removed without removing it.")] = False,
     queue_days: Annotated[
         float | None,
         Option("--queue-days", min=0, help="Also delete jobs that ended at least this many days ago; default: none."),
@@ -161,7 +162,7 @@ def maintain(
 
 
 def print_report(report: "MaintenanceReport") -> None:
-    """What went, and what each part takes before and after."""
+    """Prints removed items, and the size of each part before and after."""
     verb = "would be removed" if report.dry_run else "removed"
     for name, numbers in report.removed_versions.items():
         if numbers:
@@ -188,7 +189,7 @@ def verify(
     neo4j: Annotated[
         bool, Option("--neo4j", help="Also compare with the Neo4j of NEO4J_URI, NEO4J_USER, NEO4J_PASSWORD.")
     ] = False,
-    repair: Annotated[bool, Option("--repair", help="Fix what differs, then compare again.")] = False,
+    repair: Annotated[bool, Option("--repair", help="Repair the differences, then compare again.")] = False,
     set_: Set = None,
     root: Root = None,
     json: Json = False,

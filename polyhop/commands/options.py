@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from polyhop.schemas.settings import Settings
 
 Root = Annotated[Path | None, Option("--root", help="Folder of all data (default: ./polyhop-data, or POLYHOP_ROOT).")]
-Json = Annotated[bool, Option("--json", help="One JSON document on standard output, everything else on stderr.")]
+Json = Annotated[
+    bool, Option("--json", help="Print one JSON document on standard output, everything else on standard error.")
+]
 HtmlFile = Annotated[
     Path | None, Option("--html", help="Write a page with graph, activations and passages to this file.")
 ]
 IndexName = Annotated[str, Option("--index", help="Name of the index.")]
 Strategy = Annotated[
-    str | None, Option("--strategy", help="How passages are found; default: bridge, for graphs with hubs hub-facets.")
+    str | None, Option("--strategy", help="Retrieval strategy; default: bridge, or hub-facets for graphs with hubs.")
 ]
 Limit = Annotated[int, Option("--limit", min=1, max=1000, help="Passages to return.")]
 Parameters = Annotated[list[str] | None, Option("--param", help="A parameter of the strategy, k=v; may be repeated.")]
@@ -29,7 +31,7 @@ ReaderName = Annotated[
     str | None,
     Option(
         "--reader",
-        help="Who reads the answer: rules, model (models.read; default if it is set), or none (passages only).",
+        help="Reader of the answer: rules, model (models.read; default if it is set), or none (passages only).",
     ),
 ]
 Uri = Annotated[str | None, Option("--uri", help="Address of the server, bolt://HOST:7687 (or NEO4J_URI).")]
@@ -47,7 +49,7 @@ MinConfidence = Annotated[
         "--min-confidence",
         min=0,
         max=1,
-        help="Show sentences, not a short answer, below this confidence (default 0.5).",
+        help="Show sentences instead of a short answer below this confidence (default 0.5).",
     ),
 ]
 

@@ -37,11 +37,9 @@ jobs = typer.Typer(name="jobs", invoke_without_command=True)
 @jobs.callback()
 def list_jobs(
     context: typer.Context,
-    workers: Annotated[bool, Option("--workers", help="List the living workers instead.")] = False,
-    purge: Annotated[bool, Option("--purge", help="Delete jobs that ended 30 days ago.")] = False,
-    watch: Annotated[
-        bool, Option("--watch", help="List them again and again, with their pace, until nothing is open.")
-    ] = False,
+    workers: Annotated[bool, Option("--workers", help="List the running workers instead.")] = False,
+    purge: Annotated[bool, Option("--purge", help="Delete jobs that ended at least 30 days ago.")] = False,
+    watch: Annotated[bool, Option("--watch", help="Refresh the list, with rates, until no question is open.")] = False,
     set_: options.Set = None,
     root: options.Root = None,
     json: options.Json = False,
@@ -57,7 +55,7 @@ def list_jobs(
         if purge:
             from polyhop.warehouse.queue.queue import RETENTION_DAYS
 
-            print_line(f"{plural(queue.purge(RETENTION_DAYS), 'job')} forgotten")
+            print_line(f"{plural(queue.purge(RETENTION_DAYS), 'job')} deleted")
             return
         if workers:
             rows = [dataclasses.asdict(worker) for worker in queue.workers()]
@@ -107,15 +105,15 @@ def cancel(job: JobId, set_: options.Set = None, root: options.Root = None, json
     elif count:
         print_line(f"Job {job}: {plural(count, 'question')} cancelled")
     else:
-        print_line(f"Job {job} has ended: no question was open, and nothing was cancelled (polyhop jobs results {job})")
+        print_line(f"Job {job} has ended: no question was open, so nothing was cancelled (polyhop jobs results {job})")
 
 
 @jobs.command("retry")
 def retry(
     job: JobId,
-    question: Annotated[list[str] | None, Option("--question", help="Ask only this question again.")] = None,
+    question: Annotated[list[str] | None, Option("--question", help="Retry only this question.")] = None,
     deadline: Annotated[
-        float | None, Option("--deadline", help="Seconds from now after which nothing is asked; default: the job's.")
+        float | None, Option("--deadline", help="Seconds until open questions expire; default: the job's deadline.")
     ] = None,
     set_: options.Set = None,
     root: options.Root = None,
@@ -136,7 +134,7 @@ def retry(
     if count and row.deadline_seconds is not None:
         # a deadline starts again at a retry, and a short one passes before any worker comes
         seconds = f"{row.deadline_seconds:g} s"
-        more = f"; what no worker has begun within {seconds} is dead (--deadline SECONDS changes that)"
+        more = f"; questions not started within {seconds} become dead (--deadline SECONDS changes that)"
     print_line(f"Job {job}: {plural(count, 'question')} queued again{more}")
 
 
@@ -144,7 +142,11 @@ def retry(
 def results(
     job: JobId,
     out: Annotated[
-        Path | None, Option("--out", help="Write a file, by its suffix .csv, .jsonl or .parquet, instead of printing.")
+        Path | None,
+        Option(
+            "--out",
+            help="Write to this file instead of printing; the suffix .csv, .jsonl or .parquet selects the format.",
+        ),
     ] = None,
     metrics: Annotated[bool, Option("--metrics", help="Print metrics against the file's gold (--json: all).")] = False,
     set_: options.Set = None,
@@ -212,9 +214,9 @@ def explain(
         row = require_result(queue, job, question)
     if html is not None:
         from polyhop.pages.answer_page import PAGE, write_stored_page
-        from polyhop.warehouse.files.disk import HTML, require_place
+        from polyhop.warehouse.files.disk import HTML, require_writable
 
-        require_place(html, PAGE, HTML)
+        require_writable(html, PAGE, HTML)
         write_stored_page(html, row.result, settings)
         print_error(f"Page written to {html}")
     if json:
@@ -295,11 +297,15 @@ def submit(
     where: options.Where = None,
     param: options.Parameters = None,
     min_confidence: options.MinConfidence = None,
-    priority: Annotated[int, Option("--priority", help="Higher goes first.")] = 0,
-    key: Annotated[str | None, Option("--key", help="The same key again submits nothing new.")] = None,
-    name: Annotated[str, Option("--name", help="A name for people.")] = "",
-    deadline: Annotated[float | None, Option("--deadline", help="Seconds after which nothing is asked.")] = None,
-    skip_bad: Annotated[bool, Option("--skip-bad", help="Submit the good questions of a file with bad ones.")] = False,
+    priority: Annotated[int, Option("--priority", help="Jobs with a higher priority are answered first.")] = 0,
+    key: Annotated[
+        str | None, Option("--key", help="Idempotency key: submitting with the same key again adds nothing.")
+    ] = None,
+    name: Annotated[str, Option("--name", help="Display name of the job.")] = "",
+    deadline: Annotated[float | None, Option("--deadline", help="Seconds until unanswered questions expire.")] = None,
+    skip_bad: Annotated[
+        bool, Option("--skip-bad", help="Submit the valid questions of a file that has invalid ones.")
+    ] = False,
     wait: Annotated[bool, Option("--wait", help="Wait until every question is answered or dead.")] = False,
     set_: options.Set = None,
     root: options.Root = None,
@@ -354,9 +360,9 @@ def submit(
 
 
 def worker(
-    queues: Annotated[str, Option("--queues", help="Queues to answer, separated by commas.")] = "default",
-    batch: Annotated[int | None, Option("--batch", min=1, help="Questions to take at once.")] = None,
-    until_empty: Annotated[bool, Option("--until-empty", help="End when nothing is queued or leased.")] = False,
+    queues: Annotated[str, Option("--queues", help="Queues to serve, separated by commas.")] = "default",
+    batch: Annotated[int | None, Option("--batch", min=1, help="Questions per batch.")] = None,
+    until_empty: Annotated[bool, Option("--until-empty", help="Exit when no question is queued or leased.")] = False,
     metrics_port: Annotated[
         int | None, Option("--metrics-port", help="Serve Prometheus /metrics and /healthz on this port.")
     ] = None,
@@ -409,16 +415,16 @@ def worker(
     if json:
         print_json(dataclasses.asdict(report))
     else:
-        print_line(f"{report.finished} answered, {report.failed} failed, {report.released} given back")
+        print_line(f"{report.finished} answered, {report.failed} failed, {report.released} released")
     if running.awaited is not None:
         raise running.awaited
 
 
 def _unknown_queues(queue: "QuestionQueue", names: Iterable[str]) -> str:
-    """That some queues have no job, and which have; "" if all have."""
+    """Sentence that some queues have no job, with the queues that have; "" if all have."""
     known = queue.names()
     unknown = ", ".join(f"'{name}'" for name in names if name not in known)
-    having = f"queues with jobs: {', '.join(known)}" if known else "no queue has any yet"
+    having = f"queues with jobs: {', '.join(known)}" if known else "no queue has jobs yet"
     return f"Nothing has been submitted to {unknown}; {having}." if unknown else ""
 
 

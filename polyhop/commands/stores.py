@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 def sql(
     index: IndexName,
     query: Annotated[
-        str | None, Argument(help="One SQL query, DuckDB's dialect; with --tables the name of a table.")
+        str | None, Argument(help="One SQL query in DuckDB's dialect; with --tables the name of a table.")
     ] = None,
     tables: Annotated[
         bool,
         Option(
             "--tables",
-            help="List all tables and views with what they hold, instead of a query; with the name of one its columns, "
+            help="List all tables and views with their descriptions instead of running a query; with the name of "
+            "one, its columns, "
             "and with what they join.",
         ),
     ] = False,
@@ -83,12 +84,12 @@ Use = Annotated[
     Option(
         "--use",
         metavar="N|latest",
-        help="Make version N the current one and pin it: later runs publish beside it. latest: the newest, unpinned.",
+        help="Make version N current and pin it, so that later runs do not replace it; `latest` unpins.",
     ),
 ]
 Diff = Annotated[
     tuple[int, int] | None,
-    Option("--diff", metavar="A B", help="What differs between versions A and B: records, entities, relations."),
+    Option("--diff", metavar="A B", help="Compare versions A and B: records, entities, relations."),
 ]
 Questions = Annotated[
     Path | None,
@@ -97,7 +98,8 @@ Questions = Annotated[
 Move = Annotated[
     str | None,
     Argument(
-        metavar="[push|pull]", help="push: the current version to a store elsewhere; pull: the store's from there."
+        metavar="[push|pull]",
+        help="push: copy the current version to a remote store; pull: copy the store's version here.",
     ),
 ]
 Url = Annotated[
@@ -127,7 +129,7 @@ def versions(
         _print_difference(settings_of(root), index, diff, questions, strategy, json=json)
         return
     if questions is not None or strategy is not None:
-        raise typer.BadParameter("say which two versions are asked (--diff A B).", param_hint="--questions")
+        raise typer.BadParameter("--questions needs --diff A B.", param_hint="--questions")
     from polyhop.versions import version_rows
     from polyhop.warehouse.files.layout import Layout
     from polyhop.warehouse.files.versions import pinned_version, require_version
@@ -150,11 +152,11 @@ def versions(
     print_table(["version", "", *counts, "source"], table)
     if pinned is not None:
         print_line(
-            f"Version {current} of '{index}' is current and pinned: runs publish beside it until: "
+            f"Version {current} of '{index}' is current and pinned; later runs do not replace it until: "
             f"polyhop versions --index {index} --use latest"
         )
     elif use is not None:
-        print_line(f"Version {current} of '{index}' is current, and so is each version that runs publish from now on.")
+        print_line(f"Version {current} of '{index}' is current, and later runs replace it when they publish.")
 
 
 def _move(settings: "Settings", index: str, move: str, url: str | None, *, json: bool) -> None:
@@ -215,7 +217,7 @@ def _print_difference(
 
 
 def _print_answers(asked: dict[str, Any]) -> None:
-    """How often answers differ between two versions, and the first questions whose answers do."""
+    """Prints counts of answers that differ between two versions, and the first such questions."""
     print_line(
         f"questions: {asked['asked']:,} asked; other answers: {asked['other_answers']:,}, "
         f"guesses: {asked['other_guesses']:,}, sentences: {asked['other_sentences']:,}, "
@@ -318,9 +320,9 @@ def _cached(settings: "Settings") -> dict[str, Any]:
 @cache.command("evict")
 def evict(
     older_than_days: Annotated[
-        float | None, Option("--older-than-days", min=0, help="Only what is older than this many days.")
+        float | None, Option("--older-than-days", min=0, help="Only entries older than this many days.")
     ] = None,
-    model: Annotated[str | None, Option("--model", help="Only what this model replied.")] = None,
+    model: Annotated[str | None, Option("--model", help="Only replies of this model.")] = None,
     failures: Annotated[
         bool, Option("--failures", help="Only failed requests and their raw replies; valid replies stay.")
     ] = False,
@@ -332,7 +334,7 @@ def evict(
     from polyhop.warehouse.files.layout import Layout
 
     if older_than_days is None and model is None and not failures:
-        raise ConfigurationError("Say what to remove: --older-than-days N, --model M or --failures.")
+        raise ConfigurationError("Choose what to remove: --older-than-days N, --model M or --failures.")
     path = Layout(settings_of(root).root).reply_cache
     removed = Evicted(0, 0, 0)
     if path.exists():
@@ -351,10 +353,10 @@ def evict(
 def export_replies(file: File, root: Root = None, json: Json = False) -> None:
     """Write all valid replies into a parquet file."""
     from polyhop.warehouse.cache.replies import ReplyCache, export_replies
-    from polyhop.warehouse.files.disk import PARQUET, require_place
+    from polyhop.warehouse.files.disk import PARQUET, require_writable
     from polyhop.warehouse.files.layout import Layout
 
-    require_place(file, "the replies", PARQUET)
+    require_writable(file, "the replies", PARQUET)
     with closing(ReplyCache(Layout(settings_of(root).root).reply_cache)) as cache:
         count = export_replies(cache, file)
     print_json({"exported": count}) if json else print_line(f"{plural(count, 'reply', 'replies')} written to {file}")
@@ -411,7 +413,7 @@ def neo4j(
         return
     written = f"{report.created:,} created, {report.updated:,} updated, {report.deleted:,} deleted"
     if not report.created + report.updated + report.deleted:
-        written = "nothing had to be written"
+        written = "nothing to write"
     print_line(f"Index '{index}': Neo4j holds version {report.version}; {written}.")
     print_line("  " + ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report.counts.items()))
     if not report.has_vectors:
@@ -423,7 +425,7 @@ def neo4j(
 
 @export.command("extraction")
 def extraction(
-    file: Annotated[Path, Argument(help="File to write: .jsonl, or .jsonl.gz to pack it.")],
+    file: Annotated[Path, Argument(help="File to write: .jsonl, or .jsonl.gz to compress it.")],
     index: IndexName,
     root: Root = None,
     json: Json = False,
@@ -452,7 +454,7 @@ def graphml(
 
 @export.command("parquet")
 def parquet(
-    folder: Annotated[Path, Argument(help="Folder to write nodes.parquet and edges.parquet to; made if need be.")],
+    folder: Annotated[Path, Argument(help="Folder for nodes.parquet and edges.parquet; created if it is missing.")],
     index: IndexName,
     root: Root = None,
     json: Json = False,
@@ -464,15 +466,15 @@ def parquet(
 
 
 def _export_graph(
-    write: "Callable[[Path, Path], tuple[int, int]]", place: Path, index: str, root: Path | None, *, json: bool
+    write: "Callable[[Path, Path], tuple[int, int]]", target: Path, index: str, root: Path | None, *, json: bool
 ) -> None:
     from polyhop.warehouse.open import open_published
 
     with closing(open_published(settings_of(root).root, index)) as published:
-        nodes, edges = write(published.tables_file, place)
+        nodes, edges = write(published.tables_file, target)
     if json:
         document = {"index": index, "version": published.version, "entities": nodes, "relations": edges}
-        print_json({**document, "file": str(place)})
+        print_json({**document, "file": str(target)})
         return
     counts = f"{plural(nodes, 'entity', 'entities')} and {plural(edges, 'relation')}"
-    print_line(f"Index '{index}', version {published.version}: {counts} written to {place}.")
+    print_line(f"Index '{index}', version {published.version}: {counts} written to {target}.")

@@ -32,7 +32,9 @@ def ui(
         bool,
         Option("--allow-changes", help="Let callers submit, retry and cancel jobs, and add documents."),
     ] = False,
-    no_pages: Annotated[bool, Option("--no-pages", help="Serve the HTTP API and the chat endpoint alone.")] = False,
+    no_pages: Annotated[
+        bool, Option("--no-pages", help="Serve only the HTTP API and the chat endpoint, without pages.")
+    ] = False,
     set_: options.Set = None,
     root: options.Root = None,
 ) -> None:
@@ -56,8 +58,7 @@ def token_for(host: str) -> str:
     token = os.environ.get(TOKEN_VARIABLE, "")
     if not token and not is_loopback(host):
         raise ConfigurationError(
-            f"Others reach {host}: set {TOKEN_VARIABLE} to a long random text, which they will be asked for, "
-            "or serve on 127.0.0.1."
+            f"Other machines can reach {host}; set {TOKEN_VARIABLE} to a long random text, or serve on 127.0.0.1."
         )
     if 0 < len(token) < MIN_TOKEN_CHARACTERS:
         raise ConfigurationError(f"{TOKEN_VARIABLE} is too short; take at least {MIN_TOKEN_CHARACTERS} characters.")
@@ -80,7 +81,7 @@ def listening_socket(host: str, port: int) -> Iterator[socket.socket]:
 
 
 def address(host: str, port: int) -> str:
-    """What a browser is given."""
+    """Address for a browser."""
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 

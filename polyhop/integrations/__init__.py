@@ -1,4 +1,4 @@
-"""What the retrievers for other frameworks share: passages of an index, ranked and not read, with their metadata."""
+"""Shared code of the retrievers for other frameworks: ranked passages of an index with their metadata."""
 
 import weakref
 from collections.abc import Iterator, Mapping

@@ -33,7 +33,7 @@ _KINDS = {"computed": "computed from values", "extracted": "possible", "generate
 
 @dataclass(frozen=True, slots=True)
 class PageMaterial:
-    """What a page shows beside the answer itself: index, encoder (None without vectors), all parameters.
+    """Data of an answer page besides the answer: index, encoder (None without vectors), all parameters.
 
     Texts of passages by id, empty if the version is gone, keys of the reached entities in each, relations between them,
     and the names in the question.
@@ -64,7 +64,7 @@ def answer_parts(
     prefix: str = "",
     link: Callable[..., str] | None = None,
 ) -> dict[str, Any]:
-    """What the template answer_body.html.jinja shows of an answer.
+    """Variables of the template answer_body.html.jinja for an answer.
 
     Its ids begin with the prefix; passages and entities are links where there are pages of them.
     """
@@ -141,16 +141,18 @@ def _sentences(document: Mapping[str, Any], reading: Mapping[str, Any]) -> list[
 
 
 def _graph_note(document: Mapping[str, Any], evidence: Evidence, graph: EvidenceGraph) -> str:
-    """What the drawing is of, where it is not of what the strategy reached, and what it leaves out, in sentences."""
+    """Sentences about the drawing: its content if that is not what the strategy reached, and omitted nodes."""
     strategy, is_reached, triples = document["strategy"], bool(evidence.all_edges()), document.get("triples")
     notes = []
     if not graph.edges:
-        notes.append(f"Strategy '{strategy}' left no graph to draw: the {_ranked(document)} below are a plain ranking.")
+        notes.append(
+            f"Strategy '{strategy}' returns no graph to draw; the {_ranked(document)} below are a plain ranking."
+        )
     elif triples and not is_reached:
-        notes.append("The drawing shows the ranked triples; it begins where none of them leads to.")
+        notes.append("The drawing shows the ranked triples; it starts at entities that no triple points to.")
     elif not is_reached:
         if not (evidence.seeds or evidence.nodes or evidence.names):
-            notes.append(f"Strategy '{strategy}' ranks without a graph; the drawing adds what passages share.")
+            notes.append(f"Strategy '{strategy}' ranks without a graph; the drawing adds shared entities.")
         notes.append(
             "Each passage is attached to the rarest entity that it shares with the question or with an earlier passage."
         )
@@ -189,7 +191,7 @@ def _passage_rows(document: Mapping[str, Any], evidence: Evidence, material: Pag
 
 
 def _spans(text: str, sentences: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
-    """Where sentences are in their passage: at their offsets if these hold, else where the text is found."""
+    """Offsets of sentences in their passage: the stored ones if they are right, otherwise found by text."""
     spans = []
     for sentence in sentences:
         words, start, end = sentence["text"], sentence.get("start"), sentence.get("end")
@@ -260,7 +262,7 @@ def write_stored_page(path: Path, document: Mapping[str, Any], settings: Setting
 
 
 def stored_material(document: Mapping[str, Any], settings: Settings) -> PageMaterial:
-    """What a page shows beside a stored answer; without texts if the version that gave it is gone."""
+    """Data of the page of a stored answer; without texts if its version was deleted."""
     name, given = str(document["index"]), document.get("parameters") or {}
     try:
         published = open_published(settings.root, name, int(document["version"]))

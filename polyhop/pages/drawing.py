@@ -39,7 +39,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What connects two nodes: labels of relations there and back; without any the target mentions the source.
+    """Connection of two nodes: labels of relations in both directions; without labels the target mentions the source.
 
     `is_shared`: the label is an entity that both share, which points nowhere.
     """
@@ -62,7 +62,7 @@ class EvidenceGraph:
 
     @property
     def has_question(self) -> bool:
-        """Whether something is attached to the question itself."""
+        """Returns whether a node is attached to the question itself."""
         return QUESTION in self.roots
 
 
@@ -136,7 +136,7 @@ def _of_triples(triples: Sequence[Mapping[str, Any]]) -> EvidenceGraph:
 
 
 def _linked(document: Mapping[str, Any], evidence: Evidence) -> EvidenceGraph:
-    """How the first passages connect: an edge per link between two of them, labelled with what both share."""
+    """Graph of the first passages: an edge per link between two of them, labelled with what they share."""
     passages = _passages(document, evidence)
     node_ids = {passage.note: passage.id for passage in passages} | {QUESTION: QUESTION}
     edges = [
@@ -206,7 +206,7 @@ class NodeShape:
 
     @property
     def height(self) -> float:
-        """Of its box."""
+        """Height of the box."""
         return ROW - 10 + LINE * (len(self.lines) - 1)
 
     @property
@@ -395,7 +395,7 @@ def clipped(text: str, width: float) -> str:
 
 
 def _fitting(text: str, width: float) -> int:
-    """How many letters of the text fit into this width."""
+    """Number of characters of the text that fit into this width."""
     count = 0
     while count < len(text) and (width := width - text_width(text[count])) >= 0:
         count += 1

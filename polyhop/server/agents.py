@@ -40,22 +40,22 @@ MAX_LISTED = 200  # rows of a query, entities, ids; chosen: a model's context ho
 SQL_LIMITS = QueryLimits(MAX_LISTED, 30.0, 1 << 20)  # of a query; chosen: a model's context holds less
 MAX_DOCUMENT = 1_000  # passages of a document that are shown; chosen: a model's context holds no more
 INSTRUCTIONS = "Answers multi-hop questions from published indexes, which polyhop://indexes lists. Use ask first."
-ASK = "Answers a question, also one that needs several documents, with the passages that the answer stands on."
-SEARCH = "Ranks passages for a question, which nobody reads."
+ASK = "Answers a question, also one that needs several documents, with the passages that support it."
+SEARCH = "Ranks passages for a question without generating an answer."
 
 IndexName = Annotated[
     str | None, Field(description="Name of the index, as polyhop://indexes lists all; default: the only one.")
 ]
 Text = Annotated[str, Field(max_length=MAX_QUESTION_CHARACTERS, description="The question, in plain words.")]
-Strategy = Annotated[str | None, Field(description="How passages are found; default: that of the index.")]
+Strategy = Annotated[str | None, Field(description="Retrieval strategy; default: that of the index.")]
 Limit = Annotated[int, Field(ge=1, le=100, description="Passages to return.")]
 Where = Annotated[str | None, Field(description="A filter of records, such as metadata.year >= 1900.")]
-Name = Annotated[str, Field(max_length=1_000, description="Name of an entity, as one would write it.")]
+Name = Annotated[str, Field(max_length=1_000, description="Name of an entity.")]
 EntityId = Annotated[str, Field(description="Id of an entity, from find_entities.")]
 Fuzzy = Annotated[bool, Field(description="Also names that contain this one, or all of its words.")]
-Depth = Annotated[int, Field(ge=1, le=MAX_DEPTH, description="Relations to follow.")]
-Length = Annotated[int, Field(ge=1, le=10, description="Relations in a connection.")]
-Query = Annotated[str, Field(max_length=100_000, description="One query that reads, in DuckDB's dialect.")]
+Depth = Annotated[int, Field(ge=1, le=MAX_DEPTH, description="Maximum number of relations to follow.")]
+Length = Annotated[int, Field(ge=1, le=10, description="Maximum number of relations in a connection.")]
+Query = Annotated[str, Field(max_length=100_000, description="One read-only query in DuckDB's dialect.")]
 Version = Annotated[int | None, Field(ge=1, description="A published version; default: the current one.")]
 
 
@@ -136,7 +136,7 @@ def make_tools(service: Service) -> "MCPServer[Any]":
 
 
 async def _told(work: Awaitable[T]) -> T:
-    """What the work gives; an error of ours reaches the client, of a tool as of a resource, as its sentence."""
+    """Awaits the work and turns errors of Polyhop into error replies with their sentence, for tools and resources."""
     from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
     try:
@@ -338,7 +338,7 @@ def read_message(line: bytes) -> "tuple[JSONRPCMessage | None, JSONRPCError | No
         message = adapter.validate_json(line, by_name=False)
     except ValidationError as error:
         if error.errors()[0]["type"] == "json_invalid":
-            why = "The message holds half of a surrogate pair, or is nested too deeply; send whole characters."
+            why = "The message has half of a surrogate pair, or is nested too deeply; send valid characters."
             return rejected(INVALID_REQUEST, why, given)
         return rejected(INVALID_REQUEST, f"The message is not JSON-RPC 2.0; {_FORM}.", given)
     if isinstance(message, JSONRPCNotification) and "id" in document:

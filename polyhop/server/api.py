@@ -38,7 +38,7 @@ MAX_PATHS = 100  # connections of one request; chosen: people read a few
 MAX_JOB = 2**53  # the largest id: JSON's numbers are exact up to it, and databases hold it
 
 Document = dict[str, Any]
-_WHY_NOT = {"description": "Why not, as application/problem+json (RFC 9457)."}
+_WHY_NOT = {"description": "The reason, as application/problem+json (RFC 9457)."}
 _STATUSES = (400, 401, 403, 404, 408, 409, 413, 421, 422, 500, 502, 503, 504)  # those of problems.py and guard.py
 Problems: dict[int | str, Document] = dict.fromkeys(_STATUSES, _WHY_NOT)
 Version = Annotated[int | None, Query(ge=1, le=MAX_JOB, description="A published version; default: the current one.")]
@@ -54,9 +54,9 @@ class AskBody(_Body):
     """A question, as `polyhop ask` takes it."""
 
     question: str = Field(max_length=MAX_QUESTION_CHARACTERS)
-    strategy: str | None = Field(None, description="How passages are found; default: that of the index.")
+    strategy: str | None = Field(None, description="Retrieval strategy; default: that of the index.")
     limit: int = Field(10, ge=1, le=MAX_PASSAGES, description="Passages to return.")
-    parameters: dict[str, str | float | bool] = Field({}, description="The strategy's own settings.")
+    parameters: dict[str, str | float | bool] = Field({}, description="Parameters of the strategy.")
     topic: str | None = Field(
         None, max_length=MAX_TOPIC_CHARACTERS, description="The entity that the question is about."
     )
@@ -109,11 +109,11 @@ def _add_questions(router: APIRouter, service: Service) -> None:
     async def indexes() -> Response:
         return ContractResponse(await service.run(lambda: [index_row(service, name) for name in service.index_names()]))
 
-    @router.post("/indexes/{index}/ask", summary="Answer a question, with the passages it stands on")
+    @router.post("/indexes/{index}/ask", summary="Answer a question, with the passages that support it")
     async def ask(index: str, body: AskBody) -> Response:
         return ContractResponse(answer_document(await service.ask(body.asked(index))))
 
-    @router.post("/indexes/{index}/search", summary="Rank passages for a question, which nobody reads")
+    @router.post("/indexes/{index}/search", summary="Rank passages for a question without generating an answer")
     async def search(index: str, body: AskBody) -> Response:
         return ContractResponse(answer_document(await service.ask(body.asked(index, reads=False))))
 
@@ -211,7 +211,7 @@ def _add_index(router: APIRouter, service: Service) -> None:
 
         return ContractResponse(await service.run(look))
 
-    @router.get("/indexes/{index}/versions/diff", summary="What differs between two versions")
+    @router.get("/indexes/{index}/versions/diff", summary="Compare two versions")
     async def diff(
         index: str, before: Annotated[int, Query(ge=1, le=MAX_JOB)], after: Annotated[int, Query(ge=1, le=MAX_JOB)]
     ) -> Response:
@@ -223,7 +223,7 @@ def _add_index(router: APIRouter, service: Service) -> None:
     async def tables(index: str) -> Response:
         return ContractResponse((await service.run(lambda: catalog_document(service, index, TABLES_QUERY)))["rows"])
 
-    @router.post("/indexes/{index}/sql", summary="The rows of a query that reads, at most 10,000")
+    @router.post("/indexes/{index}/sql", summary="Rows of a read-only query, at most 10,000")
     async def sql(index: str, body: SqlBody) -> Response:
         return ContractResponse(await sql_document(service, index, body.query, body.version))
 
@@ -273,16 +273,18 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
     async def job(job: JobId) -> Response:
         return ContractResponse(await service.run(lambda: one_job(service, job)))
 
-    @router.get("/jobs/{job}/results", summary="Its questions with their answers", response_class=StreamingResponse)
+    @router.get(
+        "/jobs/{job}/results", summary="List its questions with their answers", response_class=StreamingResponse
+    )
     async def results(job: JobId, format: Literal["jsonl", "csv", "parquet"] = "jsonl") -> Response:  # noqa: A002
         return await service.run(lambda: results_response(service, job, format))
 
-    @router.post("/jobs/{job}/cancel", summary="Cancel what is open of a job")
+    @router.post("/jobs/{job}/cancel", summary="Cancel the open questions of a job")
     async def cancel(job: JobId) -> Response:
         require_changes(service)
         return ContractResponse(await service.run(lambda: change_job(service, job, "cancelled")))
 
-    @router.post("/jobs/{job}/retry", summary="Ask its dead and cancelled questions again")
+    @router.post("/jobs/{job}/retry", summary="Retry its dead and cancelled questions")
     async def retry(job: JobId) -> Response:
         require_changes(service)
         return ContractResponse(await service.run(lambda: change_job(service, job, "requeued")))
@@ -309,7 +311,7 @@ def _add_documents(router: APIRouter, service: Service) -> None:
             str,
             AfterValidator(_file_name),
             Query(
-                description="Name of the file that the body is; else the body has records.",
+                description="File name, if the body is a file; otherwise the body holds records.",
                 json_schema_extra={"pattern": _FILE_NAME},
             ),
         ] = "",
@@ -318,11 +320,11 @@ def _add_documents(router: APIRouter, service: Service) -> None:
         body = await request.body()
         return ContractResponse(await service.run(lambda: add_documents(service, index, body, file)), 202)
 
-    @router.get("/runs/{run}", summary="A run that adding documents started")
+    @router.get("/runs/{run}", summary="Status of a run that adding documents started")
     async def run(run: str) -> Response:
         found = service.inbox_runs.get(run)
         if found is None:
-            raise UnknownIdError(f"There is no run '{run[:100]}'; runs are known until the server ends.")
+            raise UnknownIdError(f"There is no run '{run[:100]}' since the server started.")
         return ContractResponse(found.to_json())
 
 
@@ -373,7 +375,7 @@ def _records_of(body: bytes) -> list[Any]:
 def require_changes(service: Service) -> None:
     """Raises RefusedError unless the server may change something."""
     if not service.allows_changes:
-        raise RefusedError(403, "This server changes nothing; start it with --allow-changes.")
+        raise RefusedError(403, "This server is read-only; start it with --allow-changes.")
 
 
 def job_documents(service: Service) -> list[Document]:

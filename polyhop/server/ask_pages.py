@@ -71,11 +71,11 @@ def make_router(pages: Pages, token: str) -> APIRouter:
 
 
 async def answered(service: Service, form: Mapping[str, str], strategy: str, prefix: str) -> dict[str, Any]:
-    """What the template of an answer shows, by one strategy ("": that of the index)."""
+    """Variables of the answer template for one strategy ("": that of the index)."""
     parameters = _parameters(form["parameters"])
     version, limit = _number(form, "version"), _number(form, "limit") or SHOWN_LIMIT
     if not 1 <= limit <= MAX_PASSAGES:
-        raise ConfigurationError(f"The number of passages is {limit}; take one from 1 to {MAX_PASSAGES:,}.")
+        raise ConfigurationError(f"The number of passages is {limit}; choose one from 1 to {MAX_PASSAGES:,}.")
     asked = Asked(
         form["index"],
         form["question"],

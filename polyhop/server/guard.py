@@ -1,4 +1,4 @@
-"""Who may ask, and how much: the Host header, the token, sites of its own, requests of a bounded number, size and time.
+"""Access control: the Host header, the token, same-site requests, and limits on their number, size and time.
 
 A page elsewhere whose name was made to lead here is refused by the Host header (DNS rebinding), requests that browsers
 send for other sites change and read nothing, and no script stands inside a page.
@@ -89,7 +89,7 @@ class Gate:
     async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes a request on unless as many as may be are answered already."""
         if self._running >= MAX_REQUESTS:
-            raise RefusedError(503, f"The server already answers {MAX_REQUESTS} requests; ask again later.")
+            raise RefusedError(503, f"The server already answers {MAX_REQUESTS} requests; try again later.")
         self._running += 1
         try:
             await self._app(scope, receive, send)
@@ -103,11 +103,11 @@ class Gate:
             raise RefusedError(421, f"This server is not '{host}'; ask it by its address, http://127.0.0.1:PORT.")
         is_link = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
         if not is_link and is_from_elsewhere(headers):
-            raise RefusedError(403, "Another site sent this request; Polyhop answers its own pages and programs only.")
-        if self._token and not path.startswith(_OPEN_PATHS) and not self._is_known(headers):
             raise RefusedError(
-                401, "A token is needed: send it in the header Authorization, after the word Bearer, or log in."
+                403, "Cross-site requests are refused; send the request from Polyhop's own pages or from a program."
             )
+        if self._token and not path.startswith(_OPEN_PATHS) and not self._is_known(headers):
+            raise RefusedError(401, "A token is required; send it as `Authorization: Bearer TOKEN`, or log in.")
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
             raise RefusedError(413, f"The request is {length} bytes long; the limit is {MAX_BODY_BYTES:,}.")
@@ -188,7 +188,7 @@ def allow_files() -> None:
 
 
 def session_of(token: str) -> str:
-    """What the login form's cookie holds: made from the token, which it does not show."""
+    """Value of the login cookie, derived from the token without revealing it."""
     return hmac.new(token.encode(), b"polyhop session", sha256).hexdigest()
 
 
@@ -206,7 +206,7 @@ def own_hosts(host: str) -> set[str]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only programs of this machine reach an address."""
+    """Returns whether an address is reachable from this machine only."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -233,7 +233,7 @@ def _bounded(receive: Receive, refused: list[RefusedError], most_bytes: int) -> 
         try:
             message = await asyncio.wait_for(receive(), BODY_SECONDS)
         except TimeoutError:
-            refused.append(RefusedError(408, f"Nothing more of the request came within {BODY_SECONDS:g} s."))
+            refused.append(RefusedError(408, f"The rest of the request did not arrive within {BODY_SECONDS:g} s."))
             raise refused[-1] from None
         if message["type"] == "http.request":
             taken += len(message.get("body", b""))
@@ -242,7 +242,7 @@ def _bounded(receive: Receive, refused: list[RefusedError], most_bytes: int) -> 
                 refused.append(RefusedError(413, f"The request is longer than {most_bytes:,} bytes."))
                 raise refused[-1]
         elif message["type"] == "http.disconnect":
-            refused.append(RefusedError(400, "The client left before its request was whole."))
+            refused.append(RefusedError(400, "The client disconnected before its request was complete."))
             raise refused[-1]
         return message
 
@@ -258,5 +258,5 @@ def _refusal(scope: Scope, refused: RefusedError) -> Response:
 
 
 def csrf_token() -> str:
-    """What a form that changes something carries, and other sites cannot know."""
+    """Token of forms that change something, unknown to other sites."""
     return hmac.new(CSRF_SECRET, b"forms", sha256).hexdigest()

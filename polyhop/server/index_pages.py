@@ -63,7 +63,7 @@ class _Shown:
         return {"rows": rows[:ROWS], "previous": before, "next": after}
 
     def common(self) -> dict[str, Any]:
-        """What every page of an index shows."""
+        """Variables common to all pages of an index."""
         return {"index": self.opened.name, "version": self.opened.version, "link": self.link}
 
 

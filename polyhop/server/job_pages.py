@@ -68,7 +68,7 @@ def make_router(pages: Pages) -> APIRouter:
     async def change(request: Request, job: JobId, change: str) -> Response:
         require_form(service, await request.form())
         if change not in {"cancel", "retry"}:
-            raise ConfigurationError(f"A job is cancelled or retried; '{change}' is not known.")
+            raise ConfigurationError(f"Unknown change '{change}' of a job; use cancel or retry.")
         await service.run(lambda: change_job(service, job, "cancelled" if change == "cancel" else "requeued"))
         return RedirectResponse(f"/jobs/{job}", 303)
 
@@ -88,7 +88,7 @@ def _looked(service: Service) -> tuple[list[JobRow], list[WorkerRow]]:
 
 
 def _pace(job: JobRow, paces: defaultdict[int, QuestionPace]) -> dict[str, Any]:
-    """How fast an open job is answered, over the looks of all who look; None where that is not known."""
+    """Answer rate of an open job, averaged over page views; None if unknown."""
     if not job.is_open:
         paces.pop(job.job_id, None)
         return {"pace": None, "ended": job.question_count}
@@ -104,10 +104,12 @@ async def _submitted(service: Service, form: FormData, given: Mapping[str, str])
         raise ConfigurationError("No file was chosen; choose one with questions.")
     kind = file.filename.rpartition(".")[2].lower()
     if kind not in {"jsonl", "json", "csv", "txt", "parquet"}:
-        raise ConfigurationError(f"'{file.filename[:100]}' ends with none of .jsonl, .json, .csv, .txt and .parquet.")
+        raise ConfigurationError(
+            f"'{file.filename[:100]}' has an unknown format; use .jsonl, .json, .csv, .txt or .parquet."
+        )
     limit = given["limit"] or "10"
     if not limit.isascii() or not limit.isdecimal() or len(limit) > 4 or not 1 <= int(limit) <= MAX_PASSAGES:
-        raise ConfigurationError(f"The number of passages is '{limit[:30]}'; take one from 1 to {MAX_PASSAGES:,}.")
+        raise ConfigurationError(f"The number of passages is '{limit[:30]}'; choose one from 1 to {MAX_PASSAGES:,}.")
     spec = JobSpec(
         index=given["index"],
         name=given["name"] or file.filename,
@@ -124,7 +126,7 @@ def _page(service: Service, number: int, state: str, words: str, after: int) -> 
     """A job with a page of its questions, as they were submitted, after so many of them."""
     known = {one.value for one in QuestionState}
     if state not in {"", *known}:
-        raise ConfigurationError(f"The state '{state[:30]}' is not known; states are {', '.join(sorted(known))}.")
+        raise ConfigurationError(f"Unknown state '{state[:30]}'; states are {', '.join(sorted(known))}.")
     states = [QuestionState(state)] if state else list(QuestionState)
     with open_questions(service.settings) as queue:
         queue.sweep()

@@ -56,7 +56,7 @@ class Pages:
 
 
 def index_link(index: str, version: int | None) -> Callable[..., str]:
-    """What makes addresses of pages below /indexes/NAME, of one version (None: of the current one)."""
+    """Returns a function that builds addresses below /indexes/NAME, of one version (None: the current one)."""
 
     def link(*parts: str, **query: object) -> str:
         path = "/".join(quote(part, safe="") for part in ("indexes", index, *parts))
@@ -75,6 +75,6 @@ def short(text: object, characters: int = 300) -> str:
 def require_form(service: Service, form: Mapping[str, Any]) -> None:
     """Raises RefusedError unless changes are allowed and a form carries this process's token."""
     if not service.allows_changes:
-        raise RefusedError(403, "This server changes nothing; start it with --allow-changes.")
+        raise RefusedError(403, "This server is read-only; start it with --allow-changes.")
     if not hmac.compare_digest(str(form.get("csrf", "")).encode(), csrf_token().encode()):
         raise RefusedError(403, "The form is from an earlier run of this server; load its page again.")

@@ -64,7 +64,7 @@ def problem_of(request: Request, error: Exception) -> JSONResponse:
     if isinstance(error, RequestValidationError):
         return problem(path, 422, _sentence_of(request, error))
     if not isinstance(error, errors.PolyhopError):
-        return problem(path, status, f"Unexpected {type(error).__name__}; the server's log has more. This is a defect.")
+        return problem(path, status, f"Unexpected {type(error).__name__}; see the server's log. This is a bug.")
     return problem(path, status, str(error), type(error).__name__, again)
 
 

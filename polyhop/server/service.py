@@ -1,4 +1,4 @@
-"""What pages, HTTP API, chat endpoint and agent tools ask: open indexes, each used by one thread, questions in batches.
+"""Service behind pages, HTTP API, chat endpoint and agent tools: open indexes with one thread each, batched questions.
 
 An open version is not made for several threads at once, so each index has one of its own. Questions that arrive while
 it works wait, and those of the same kind are answered as one batch: with many callers it becomes a worker's batch.
@@ -73,7 +73,7 @@ class Asked:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What questions of one batch have in common."""
+        """Key that questions of one batch have in common."""
         return (self.version, self.strategy, self.limit, self.parameters, self.where, self.reads)
 
 
@@ -134,7 +134,7 @@ class _Lane:
 
     def _count(self) -> None:
         if self.pending >= MAX_WAITING:
-            raise BusyError(f"{self.pending:,} requests wait for the index '{self._name}'; ask again later.")
+            raise BusyError(f"{self.pending:,} requests wait for the index '{self._name}'; try again later.")
         self.pending += 1
         self.used_at = time.monotonic()
 
@@ -234,7 +234,7 @@ class Service:
         return await _within_time(self._lane(asked.index).ask(asked))
 
     async def use(self, index: str, work: Callable[[Index], T], version: int | None = None) -> T:
-        """What `work` makes of the open current (or named) version, on the thread of the index.
+        """Runs `work` on the open current (or named) version, on the thread of the index; returns its result.
 
         Raises:
             UnknownIndexError: If nothing was published under that name.
@@ -243,7 +243,7 @@ class Service:
         return await _within_time(self._lane(index).use(work, version))
 
     async def run(self, work: Callable[[], T]) -> T:
-        """What `work` makes, on one of a few threads: for what opens its own stores (jobs, versions)."""
+        """Runs `work`, which opens its own stores (jobs, versions), on one of a few threads; returns its result."""
         return await _within_time(self._threads.submit(work))
 
     async def query(self, index: str, statement: str, version: int | None, limits: QueryLimits) -> Selected:
@@ -283,11 +283,11 @@ class Service:
 
 
 async def _within_time(future: "Future[T]") -> T:
-    """What a future becomes; work that has begun ends by itself, and its caller is told so."""
+    """Waits for a future up to `ANSWER_SECONDS`; on timeout the work continues and the caller gets LateError."""
     try:
         return await asyncio.wait_for(asyncio.wrap_future(future), ANSWER_SECONDS)
     except TimeoutError:
-        raise LateError(f"There was no reply within {ANSWER_SECONDS:g} s; ask again, or submit a job.") from None
+        raise LateError(f"No reply within {ANSWER_SECONDS:g} s; try again, or submit a job.") from None
 
 
 def parameter_pairs(parameters: Mapping[str, object] | None) -> tuple[tuple[str, object], ...]:

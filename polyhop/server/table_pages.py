@@ -103,7 +103,7 @@ def _add_sql(router: APIRouter, pages: Pages) -> None:
             if chosen:
                 context |= await service.run(lambda: _tables(service, chosen, table))
             if is_from_elsewhere(request.headers):
-                context["sentence"] = "Another site led to this page; press Run to run the query." if query else ""
+                context["sentence"] = "You came from another site; press Run to run the query." if query else ""
             elif query.strip():
                 found = await sql_document(service, chosen, query)
                 if format in {"csv", "jsonl"}:

@@ -65,7 +65,7 @@ RECORD_PARTS = pa.schema([*RECORDS.arrow, pa.field("line", pa.int64())])
 
 @dataclass(slots=True)
 class Mentions:
-    """What a source says while it is read: ids that it names (of a partial one), files and deletions (id to line)."""
+    """Ids that a source names (of a partial one), its files and its deletions (id to line)."""
 
     is_partial: bool
     ids: set[str] = field(default_factory=set)
@@ -256,12 +256,12 @@ _LACKING = {"lacking": "[office]"}  # of INSTALL_OFFICE, also as earlier version
 
 
 def parts_folder(build: Build) -> Path:
-    """Where the parts of the source lie until they are tables."""
+    """Folder of the source's parts until they are tables."""
     return build.folder.staging / "parts" / "ingest"
 
 
 def _source_records(build: Build, unread: Unread) -> Iterator[SourceRecord | BadRecord | Tombstone]:
-    """What is read: the source, or nothing where only what is kept of others stays."""
+    """Reads the records of the source; none if only the kept records of other sources remain."""
     if build.reads_kept_only:
         return
     if not isinstance(build.source, Path):
@@ -290,7 +290,7 @@ def _parts(pieces: Sequence[Piece], origin: str) -> dict[str, pa.Table]:
 
 
 def _checked_counts(build: Build, connection: duckdb.DuckDBPyConnection, records: str) -> Counts:
-    """What the tables hold, as the statement `records` counts records; refuses too many unusable ones."""
+    """Counts rows of the tables, records by the statement `records`; refuses too many unusable ones."""
     good, bad, *forgiven = connection.execute(statement("ingest", records), _LACKING).fetchone() or (0, 0)
     refused = connection.execute(statement("ingest", "some_quarantined")).fetchall()
     documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
@@ -311,7 +311,7 @@ class Ingest(SourceStage):
     sources = ("corpus",)
 
     def settings(self, build: Build) -> dict[str, object]:
-        """What has a say in the passages of a record."""
+        """Settings that determine the passages of a record."""
         corpus = build.settings.corpus
         overlap = {"overlap_sentences": corpus.overlap_sentences} if corpus.overlap_sentences else {}
         return {"max_passage_characters": corpus.max_passage_characters, **overlap}

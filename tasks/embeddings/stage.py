@@ -144,7 +144,7 @@ class EmbedStage(Stage):
         return [self._wanted(build)]
 
     def plan(self, build: Build, planner: "Planner") -> "Iterator[PlannedEmbedding]":
-        """What is embedded of the source itself; what only other stages find is known when they have run."""
+        """Plans embeddings of the source itself; rows found by other stages are unknown until these have run."""
         if not is_known_in_advance(self.kind, build):
             return
         texts = (text for things in self._listed(build) for _, text, _ in things)
@@ -282,7 +282,7 @@ class EmbedStage(Stage):
 
 
 def is_known_in_advance(kind: VectorKind, build: Build) -> bool:
-    """Whether a source that was read shows all rows of a kind: passages, and the entities of a graph."""
+    """Returns whether an ingested source determines all rows of a kind: passages, and the entities of a graph."""
     return kind.input == "passages" or (kind.name == "entity" and build.source_kind == "graph")
 
 
@@ -295,7 +295,7 @@ class AnnStage(Stage):
         self.revision = kind.revision
 
     def settings(self, build: Build) -> dict[str, object]:
-        """How the graph is built."""
+        """Parameters of the HNSW graph."""
         return {"hnsw_m": HNSW_M, "hnsw_ef_construction": HNSW_EF_CONSTRUCTION}
 
     def finish(self, build: Build) -> Counts:

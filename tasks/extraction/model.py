@@ -100,7 +100,7 @@ class TypesReply(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """What is asked: entities and relations per document, inclusive entities and then propositions per passage."""
+    """Requests of extraction: entities and relations per document, entities and propositions per passage."""
 
     kg_extract: ChatTask[KgReply]
     prop_entities: ChatTask[PhrasesReply]
@@ -244,7 +244,7 @@ class DocumentPart:
 
     @property
     def text(self) -> str:
-        """What the model reads: the title and each text once. Source: algorithms.md 1.3 (1)."""
+        """Text for the model: the title and each text once. Source: algorithms.md 1.3 (1)."""
         texts = dict.fromkeys(passage.text for passage in self.passages)
         return "\n".join([f"**{self.passages[0].title}**", *texts])
 
@@ -267,7 +267,7 @@ def document_parts(passages: Sequence[Passage], most: int = DOCUMENT_CHARACTERS)
 
 @dataclass(slots=True)
 class ModelBatch:
-    """What a model states about documents; knows of each passage what was found so far."""
+    """Statements of a model about documents; collects the results for each passage."""
 
     passages: Sequence[Passage]
     chat: ChatModel

@@ -1,4 +1,4 @@
-"""What extraction found on a page, the ledger of what was asked, and the raw tables made of both (pure).
+"""Results of extraction on a page, the ledger of requests, and the raw tables made of both (pure).
 
 A page has one row per key, whoever found it. Raw rows are keyed by names; ids, totals and resolution come later. They
 are written as parquet parts, so that every extractor and every process that runs one meets the others only here.
@@ -48,7 +48,7 @@ RAW_RELATIONS = Table(
     ("passage_id", "ordinal"),
     (
         Column("passage_id", pa.string(), "passage that states it"),
-        Column("ordinal", pa.int64(), "place inside the passage"),
+        Column("ordinal", pa.int64(), "rank within the passage"),
         Column("source_key", pa.string(), "name key"),
         Column("relation", pa.string(), "label"),
         Column("target_key", pa.string(), "name key, other than source_key"),
@@ -64,7 +64,7 @@ def _raw_propositions(name: str, comment: str) -> Table:
         ("passage_id", "ordinal"),
         (
             Column("passage_id", pa.string(), "passage it comes from"),
-            Column("ordinal", pa.int64(), "place inside the passage"),
+            Column("ordinal", pa.int64(), "rank within the passage"),
             Column("text", pa.string(), "the proposition"),
             Column("keys", pa.list_(pa.string()), "name keys in it, in order, each once"),
             Column("extractor", pa.string(), "rules, model or import"),
@@ -93,7 +93,7 @@ Proposition = tuple[str, list[str]]  # text, and the keys in it in order, each o
 
 @dataclass(slots=True)
 class Row:
-    """What a passage says about one key; `sentence` is the number of the first that mentions it, -1 if none does."""
+    """Statement of a passage about one key; `sentence` is the number of the first that mentions it, -1 without."""
 
     surface: str
     type: str | None
@@ -241,7 +241,7 @@ def counts_table(counts: Counter[str]) -> pa.Table:
 
 
 def count_units(rows: Sequence[LedgerRow]) -> Counter[str]:
-    """How many units a model did and how many failed."""
+    """Counts the units that a model extracted and the failed ones."""
     return Counter(sorted("failed_units" if row.state == "failed" else "extracted_units" for row in rows))
 
 
@@ -269,7 +269,7 @@ class BatchPages:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the next run shall try something of it again."""
+        """Returns whether the next run retries any unit."""
         return self.counts["failed_units"] > 0
 
 

@@ -154,7 +154,7 @@ TYPED_MENTIONS = 2
 
 
 def rules_page(passage: Passage, finder: NameFinding, extractor: str = RULES, language: str = ENGLISH) -> Page:
-    """What the rules find on one passage, whose text is its title and its text.
+    """Extracts names, dates and relations of one passage (its title and its text) by rules.
 
     The keys of its own title are always mentioned, whatever the finder, which is called on title and text separately,
     so that no name reaches across. Dates and numbers have rows of their own; dates stand in propositions, neither

@@ -66,7 +66,7 @@ class ChangedTitles:
             self.keys_with.setdefault(max(key.split(), key=len), []).append(key)
 
     def occur_in(self, text: str) -> bool:
-        """Whether the words of one of the keys follow one another in a text.
+        """Returns whether the words of one of the keys follow one another in a text.
 
         Cost: O(characters), and as much again per key whose longest word occurs.
         """
@@ -78,7 +78,7 @@ class ChangedTitles:
 
 EXTRACTED = Table(
     "passages",
-    "Passages whose raw rows stand in the files beside this one.",
+    "Passages whose raw rows are in the files next to this one.",
     ("passage_id",),
     (
         Column("passage_id", pa.string(), "the passage"),
@@ -201,7 +201,7 @@ def _ids_in(file: Path) -> list[str]:
 
 
 def rules_of(build: Build) -> StandIn:
-    """What finds names in passages of this corpus."""
+    """Returns the rule-based extractor for passages of this corpus."""
     extraction = build.settings.extraction
     language = build.settings.corpus.language
     finder = _finder(str(build.staging.tables), build.fingerprint("extract"), extraction, language)
@@ -318,7 +318,7 @@ class Extract(Stage):
     sources = ("corpus",)
 
     def settings(self, build: Build) -> dict[str, object]:
-        """Who finds names, and how."""
+        """Settings that determine the found names."""
         extraction = build.settings.extraction
         ner, _, model = extraction.ner.partition(":")
         chosen: dict[str, object] = {"ner": ner, **language_setting(build)}
@@ -333,7 +333,7 @@ class Extract(Stage):
         return chosen
 
     def files(self, build: Build) -> dict[str, str]:
-        """What a model is asked, or the extractions to import."""
+        """Hash of the model's prompts, or of the extractions to import."""
         extraction = build.settings.extraction
         if extraction.extractor == "model":
             return {"questions": questions(extraction.prompts).hash}
@@ -360,7 +360,7 @@ class Extract(Stage):
         return [number for number in batches if not is_part_done(folder, number)]
 
     def is_portable(self, build: Build) -> bool:
-        """Of rules: a model's budget and rate are one process's, a file would be read by each."""
+        """Returns whether extraction is rule-based; a model's budget and rate belong to one process."""
         return build.settings.extraction.extractor == "rules"
 
     def reads_files(self, build: Build) -> list[Path]:

@@ -1,4 +1,4 @@
-"""What a model or an imported file states about a document, located in its passages (pure).
+"""Statements of a model or of an imported file about a document, located in its passages (pure).
 
 A row of a file is any JSON value: what is malformed is counted by reason, never raised. Source: algorithms.md 1.3,
 2B.2, 0.8 (F-TYPE, F-DESC). Decided here: a name that no passage of the document holds is mentioned by the first; F-TYPE
@@ -67,7 +67,7 @@ class Contract:
         return Contract(asked, frozenset(known), frozenset(filter(None, labels)), settings.type_contract)
 
     def entity_type(self, name: str, counts: Counter[str]) -> tuple[bool, str | None]:
-        """Whether an entity of this type stays, and with which type; unknown types are counted."""
+        """Returns whether an entity of this type stays, and with which type; counts unknown types."""
         kind = _known_type(name)
         if kind in self.entity_types:
             return True, kind
@@ -96,7 +96,7 @@ class Contract:
 
 
 def contract_settings(settings: ExtractionSettings) -> Mapping[str, str]:
-    """What of the settings the contract depends on, for fingerprints."""
+    """Settings that determine the contract, for fingerprints."""
     return {
         "entity_types": " ".join(settings.entity_types.split()),
         "entity_type_contract": settings.type_contract,
@@ -129,7 +129,7 @@ def key_of(name: str) -> str:
 
 
 def is_value(key: str) -> bool:
-    """Whether a key is a date or a number."""
+    """Returns whether a key is a date or a number."""
     return key.startswith(("date:", "number:"))
 
 
@@ -362,7 +362,7 @@ WITHOUT_WORDS = "without_words"
 
 
 def stated_in_row(row: Mapping[str, object], contract: Contract) -> tuple[Stated, Counter[str]]:
-    """What a row states, and how much of it was malformed, by reason.
+    """Parses the statements of a row; counts malformed parts by reason.
 
     Source: algorithms.md 2B.2. Cost: O(characters).
     """
@@ -422,7 +422,7 @@ def _entity(value: object, contract: Contract, counts: Counter[str], dropped: se
 
 
 def _name_fault(name: object) -> str:
-    """Why a value is not a name, "" if it is one."""
+    """Fault of a value that is not a name; "" if it is one."""
     if not isinstance(name, str):
         return "not_strings"
     if len(name) > MAX_NAME_CHARACTERS:
@@ -480,7 +480,7 @@ def import_pages(
     contract: Contract,
     stand_in: StandIn,
 ) -> BatchPages:
-    """What the file states about passages; those without a row go to the fallback."""
+    """Collects the file's statements about passages; those without a row go to the fallback."""
     batch = BatchPages()
     shares: dict[str, dict[str, Stated]] = {}
     for passage in passages:

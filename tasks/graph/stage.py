@@ -130,7 +130,7 @@ GRAPH = BipartiteStage()
 
 
 def _text_arrays(rows: pa.Table) -> dict[str, NDArray[np.generic]]:
-    """What `text_arrays` makes of all fields: `texts` has those of a row joined, `lengths` the bytes of each."""
+    """Concatenates `text_arrays` of all fields: `texts` has those of a row joined, `lengths` the bytes of each."""
     lengths, texts = rows["lengths"].combine_chunks().values, rows["texts"].cast(pa.large_string()).combine_chunks()
     starts = _starts(lengths.to_numpy())
     return {"text-starts": starts, "texts": np.frombuffer(texts.buffers()[2] or b"", np.uint8)[: starts[-1]]}

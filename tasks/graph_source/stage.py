@@ -227,7 +227,7 @@ _FILLED = (
 
 
 def parts_folder(build: Build) -> Path:
-    """Where the parts of the graph lie until they are tables."""
+    """Folder of the graph's parts until they are tables."""
     return build.folder.staging / "parts" / NAME
 
 

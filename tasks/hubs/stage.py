@@ -203,7 +203,7 @@ def _table(connection: duckdb.DuckDBPyConnection, name: str) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class HubRule:
-    """What makes a node a hub: `mode` is not "auto", and there are types if it needs them."""
+    """Condition for a node to be a hub: `mode` is not "auto", and there are types if it needs them."""
 
     mode: HubMode
     types: tuple[str, ...]
@@ -339,7 +339,7 @@ Arrays = dict[str, NDArray[np.generic]]
 
 
 def limits_of(chosen: HubSettings, kind: SourceKind) -> SearchLimits:
-    """How far the settings let hubs and paths of a source be searched."""
+    """Limits of the search for hubs and paths of a source, from the settings."""
     length = DEFAULT_LENGTHS[kind] if chosen.max_path_length is None else chosen.max_path_length
     return SearchLimits(chosen.split, length, chosen.max_paths_per_hub)
 
@@ -440,7 +440,7 @@ class HubPathSearch(Stage):
     invariants = statements("hub_invariants")
 
     def settings(self, build: Build) -> dict[str, object]:
-        """What hubs are, and how far their paths go."""
+        """Settings that determine hubs and their paths."""
         chosen = build.settings.hubs
         HubRule.of(chosen, build.source_kind)
         return chosen.model_dump(mode="json", exclude=_TEXT_SETTINGS) | asdict(limits_of(chosen, build.source_kind))
@@ -682,7 +682,7 @@ class HubStage(Stage):
     invariants = statements("hub_path_invariants")
 
     def settings(self, build: Build) -> dict[str, object]:
-        """Who writes the texts, and what of a path is embedded."""
+        """Settings that determine the texts, and the embedded parts of a path."""
         chosen = build.settings.hubs
         said: dict[str, object] = {"levels": list(chosen.levels), "textualiser": chosen.textualiser}
         if _asks(build):

@@ -39,7 +39,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class SynonymRule:
-    """Which names are synonyms: the least cosine, above 0, and how many names an entity finds, at least 1."""
+    """Condition for synonyms: the least cosine, above 0, and the number of names per entity, at least 1."""
 
     threshold: float = 0.8
     neighbours: int = 100
@@ -146,7 +146,7 @@ def _joined(found: list[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:
 def _nearest(
     vectors: Vectors, candidates: tuple[Numbers, Numbers], rule: SynonymRule
 ) -> tuple[Numbers, Numbers, NDArray[np.float64]]:
-    """Of these candidates the nearest of each source that reach the threshold, with exact cosines."""
+    """Selects the nearest candidates of each source that reach the threshold, with exact cosines."""
     sources, targets = candidates
     cosines = np.empty(len(sources))
     for start in range(0, len(sources), _BLOCK):  # small enough for the processor's cache
@@ -202,7 +202,7 @@ class PropositionStage(Stage):
         }
 
     def settings(self, build: Build) -> dict[str, object]:
-        """What counts as a proposition, and which names are synonyms."""
+        """Settings that determine propositions and synonyms."""
         return {**asdict(SYNONYMS), "noun": NOUNS[self.graph]}
 
     def finish(self, build: Build) -> Counts:

@@ -133,7 +133,7 @@ _EARLIER = "version_before"
 
 
 def staged_checksums(build: Build, tables: Sequence[Table]) -> tuple[dict[str, TableRecord], dict[str, str], str]:
-    """Of all that was staged: by name of tables and of files of arrays, and of the file of tables, written no more."""
+    """Checksums of all staged tables and array files by name, and of the finished file of tables."""
     before = latest_manifest(build) if build.earlier is not None else None
 
     def checksum_of(file: Path) -> str:
@@ -217,7 +217,7 @@ def prune(build: Build, *, is_after_kill: bool = False) -> list[int]:
 
 
 def tidy(build: Build, *, is_after_kill: bool) -> list[int]:
-    """What `prune` does, for a run that publishes nothing: only if there is something to remove."""
+    """Prunes like `prune`, for a run that publishes nothing, if there is something to remove."""
     if is_after_kill or surplus_versions(build.folder, build.settings.keep_versions):
         return prune(build, is_after_kill=is_after_kill)
     return []
@@ -230,7 +230,7 @@ def begin_removal(index: IndexFolder) -> None:
 
 
 def was_killed(index: IndexFolder) -> bool:
-    """Whether the last process that changed the vectors of an index was killed. For who holds the writer's lease."""
+    """Returns whether the last process that changed the vectors of an index was killed; needs the writer's lease."""
     return index.vectors.is_dir() and open_vector_store(index).is_changing()
 
 

@@ -1,4 +1,4 @@
-"""Which names may be one entity: candidates, clusters of a bearable size, verdicts, and what a model says of a cluster.
+"""Candidates for names of one entity, clusters of bounded size, verdicts, and a model's statements on a cluster.
 
 Tokens are those of the folded name, because entities are keyed by it (docs/decisions/0002). A model's groups are
 checked before anything is merged; a call that failed merges nothing. Source: algorithms.md 1.4, steps 1 to 3 and 6.
@@ -424,13 +424,13 @@ def cluster_request(names: Sequence[Name], cluster: Sequence[int]) -> ChatReques
 def verdict_of(
     names: Sequence[Name], clusters: Sequence[Sequence[int]], outcomes: Sequence[ChatOutcome[NameGroups]]
 ) -> Verdict:
-    """What the model's replies mean, as far as they may be believed. Source: algorithms.md 1.4, step 6 (validation)."""
+    """Derives merges from the model's replies after validation. Source: algorithms.md 1.4, step 6 (validation)."""
     merges: list[tuple[int, int, str]] = []
     refusals: dict[int, str] = {}
     descriptions: dict[int, str] = {}
     for cluster, outcome in zip(clusters, outcomes, strict=True):
         if outcome.reply is None:
-            why = f"the model gave no usable reply ({outcome.error_class or 'unknown reason'}); the next run asks again"
+            why = f"the model gave no usable reply ({outcome.error_class or 'unknown reason'}); the next run retries"
             refusals.update(dict.fromkeys(cluster, why))
             continue
         grouped = set()

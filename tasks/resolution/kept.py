@@ -38,7 +38,7 @@ class KeptNames:
 
     @classmethod
     def read(cls, path: Path) -> "KeptNames":
-        """What `write` wrote."""
+        """Reads the file that `write` wrote."""
         table = pq.read_table(path).combine_chunks()
         longer = table.column("longer").combine_chunks()
         numbers = np.repeat(np.arange(len(table)), longer.value_lengths())

@@ -1,4 +1,4 @@
-"""Which passages mean which bearer of a shared name, by titles, qualifiers, types and neighbouring names (pure).
+"""Assigns passages to the bearers of a shared name, by titles, qualifiers, types and neighbouring names (pure).
 
 A bearer gets a key of its own, made of the name and what tells it apart, so that people write it like any name;
 passages that nothing decides keep the name's key. The rules and their limits: docs/decisions/0033-namesakes.md.
@@ -48,7 +48,7 @@ class Bearer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Senses:
-    """Which names mean another bearer than their key says, (passage id, key, key and name of the bearer), and why."""
+    """Names of another bearer than their key says, (passage id, key, key and name of the bearer), with reasons."""
 
     rows: list[tuple[str, str, str, str]]
     decisions: list[Decision]
@@ -159,7 +159,7 @@ def senses_of(
     counts: Mapping[str, int],
     mentioning: Mapping[str, Collection[str]],
 ) -> Senses:
-    """Which passages mean which bearer; one that several bearers claim, or none clearly, keeps the name's key.
+    """Assigns passages to bearers; one that several bearers claim, or none clearly, keeps the name's key.
 
     Cost: O(ROUNDS * names in the passages that mention shared names).
     """

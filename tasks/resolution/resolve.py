@@ -80,7 +80,7 @@ def preferred(names: Sequence[Name], numbers: Iterable[int]) -> int:
 
 
 def _reason(a: Name, b: Name) -> str:
-    """Why a may be another form of b, "" if it may not."""
+    """Reason why a may be another form of b; "" if it may not."""
     extras = b.tokens - a.tokens
     if not extras:
         return f"{quoted_name(a.key)} has the same words as {quoted_name(b.key)}"
@@ -96,7 +96,7 @@ def _reason(a: Name, b: Name) -> str:
 def _refusal(names: Sequence[Name], a: int, longer: Sequence[int]) -> str:
     if names[a].type == LOCATION:
         shown = ", ".join(quoted_name(names[b].key) for b in sorted(longer)[:3])
-        return f"places are one only with the same words: {quoted_name(names[a].key)} is not {shown}"
+        return f"locations are one only with the same words: {quoted_name(names[a].key)} is not {shown}"
     added = [
         f"{quoted_name(names[b].key)} adds {', '.join(sorted(names[b].tokens - names[a].tokens))}" for b in longer[:3]
     ]
@@ -108,7 +108,7 @@ Edges = Mapping[int, Sequence[tuple[int, str]]]  # number of a name to (other na
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """What people said: pairs that are one entity, pairs that are not."""
+    """Links of users: pairs that are one entity, pairs that are not."""
 
     must: tuple[NamePair, ...] = ()
     cannot: tuple[NamePair, ...] = ()
@@ -145,7 +145,7 @@ def path(edges: Edges, start: int, goal: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """Which names are which entity, by key; what a model wrote of entities, and every decision, sorted.
+    """Entity of each name, by key; descriptions by a model, and every decision, sorted.
 
     There is at most one decision per key, kind and scope. A model could not judge `failed_clusters` for now.
     """
@@ -163,7 +163,7 @@ MAX_CLUSTER = 40  # Names in one candidate cluster; larger ones are split. Sourc
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """Which names are compared, by number: candidate pairs in rows, and clusters of at most `max_cluster` names."""
+    """Names to compare, by number: candidate pairs in rows, and clusters of at most `max_cluster` names."""
 
     pairs: NDArray[np.int64]
     clusters: Clusters
@@ -239,11 +239,11 @@ class _Merging:
             a, b = self._numbers(pair)
             if a == b:
                 raise ConfigurationError(
-                    f"{pair.place}: '{pair.a}' and '{pair.b}' are the same name ('{link_key(pair.a)}') once case, "
+                    f"{pair.location}: '{pair.a}' and '{pair.b}' are the same name ('{link_key(pair.a)}') once case, "
                     "accents and punctuation are dropped; they cannot be kept apart. Remove the pair."
                 )
-            _keep_apart(cannot_links, a, {b: pair.place})
-            _keep_apart(cannot_links, b, {a: pair.place})
+            _keep_apart(cannot_links, a, {b: pair.location})
+            _keep_apart(cannot_links, b, {a: pair.location})
         for pair in links.must:
             if not self._unused(pair):
                 a, b = self._numbers(pair)
@@ -277,9 +277,11 @@ class _Merging:
             # Place of a link that forbids one set of both, "" if there is none.
             root = self._sets.find(b)
             cannot_links = self._foes.get(self._sets.find(a), {})
-            place = next((place for foe, place in sorted(cannot_links.items()) if self._sets.find(foe) == root), "")
-            if place:
-                self._refusals[a] = f"{place} keeps it apart, although {reason}"
+            location = next(
+                (location for foe, location in sorted(cannot_links.items()) if self._sets.find(foe) == root), ""
+            )
+            if location:
+                self._refusals[a] = f"{location} keeps it apart, although {reason}"
                 self._descriptions.pop(b, None)
                 continue
             certain = [self._types.get(self._sets.find(number), frozenset()) for number in (a, b)]
@@ -352,7 +354,7 @@ class _Merging:
             _keep_apart(self._foes, kept, self._foes.pop(gone))
 
     def _unused(self, pair: NamePair) -> str:
-        """Why a pair has no effect, "" if it has one."""
+        """Reason why a pair has no effect; "" if it has one."""
         for name in (self.names[number] for number in self._numbers(pair)):
             if pair.type and name.mention_count and name.type != pair.type:
                 return f"not used, because {quoted_name(name.key)} is of type {name.type or 'unknown'}"
@@ -367,7 +369,7 @@ class _Merging:
 
 
 def _reason_of(pair: NamePair, kind: str, verb: str) -> str:
-    return f"{kind} {quoted_name(link_key(pair.a))} {verb} {quoted_name(link_key(pair.b))} ({pair.place})"
+    return f"{kind} {quoted_name(link_key(pair.a))} {verb} {quoted_name(link_key(pair.b))} ({pair.location})"
 
 
 # Why two names are one entity, or are not, from what a published version knows. Source: algorithms.md 1.4.
@@ -377,7 +379,7 @@ _NO_NODE = "the graph that this index was made from has no node, or several, of 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Whether two names are one entity, why, all decisions about either, and names like one that nobody has."""
+    """Explanation of whether two names are one entity: reason, decisions about either, names near to unknown ones."""
 
     same: bool
     reason: str
@@ -411,7 +413,7 @@ def entity_of(name: str, records: NameRecords) -> str | None:
 
 
 def explain(a: str, b: str, records: NameRecords) -> Explanation:
-    """Why two names, as a person writes them, are one entity or are not, by what the version knows about both."""
+    """Explains whether two names, as users write them, are one entity, by the records of the version."""
     keys = known_key(a, records), known_key(b, records)
     entities = [_entity(key, records) for key in keys]
     unseen = {name: records.nearest.get(key, []) for name, key, e in zip((a, b), keys, entities, strict=True) if not e}
@@ -444,7 +446,7 @@ def _entity(key: str, records: NameRecords) -> str | None:
 
 
 def _difference(a: str, b: str, records: NameRecords) -> str:
-    """Why two known names are two entities; what people said comes first."""
+    """Reason why two known names are two entities; links of users come first."""
     if not records.is_resolved:
         return "they are two nodes of the graph that this index was made from, and nodes are never merged"
     keys = known_key(a, records), known_key(b, records)

@@ -84,7 +84,7 @@ def title_aliases(titles: Iterable[str]) -> list[tuple[str, str]]:
 
 
 class EditedEntity(NamedTuple):
-    """What edits say of one entity, after names were merged; `type` counts if `is_retyped`, no name keeps it."""
+    """Edits of one entity, after names were merged; `type` counts if `is_retyped`, no name keeps it."""
 
     key: str
     name: str | None = None
@@ -97,7 +97,7 @@ def edited_links(links: Links, edits: Iterable[EntityEdit], mentioned: Collectio
     """The links of files, and those that edits add."""
     must, cannot = list(links.must), list(links.cannot)
     for edit in edits:
-        pair = NamePair(edit.key, edit.other, place=edit.place)
+        pair = NamePair(edit.key, edit.other, location=edit.location)
         is_alias = edit.kind == "rename" and link_key(edit.other) not in {edit.key, ""}
         if edit.kind == "split":
             cannot.append(pair)
@@ -107,7 +107,7 @@ def edited_links(links: Links, edits: Iterable[EntityEdit], mentioned: Collectio
 
 
 def edited_entities(edits: Iterable[EntityEdit], canonical_of: Mapping[str, str]) -> list[EditedEntity]:
-    """What is said of each entity, in order of their keys."""
+    """Collects the edits of each entity, in order of their keys."""
     found: dict[str, EditedEntity] = {}
     for edit in edits:
         key = canonical_of.get(edit.key, edit.key)
@@ -326,7 +326,7 @@ def _decide_again(build: Build, connection: duckdb.DuckDBPyConnection, kept: Pat
 def _resolved(
     build: Build, connection: duckdb.DuckDBPyConnection, edits: Sequence[EntityEdit], senses: Senses
 ) -> Resolution:
-    """What is decided about all names, which nobody holds afterwards."""
+    """Resolves all names and frees them afterwards."""
     names = _names_of(connection)
     pairs = read_links(build.settings.resolution.links)
     links = Links(*(tuple(pair for pair in pairs if pair.are_same is same) for same in (True, False)))
@@ -347,13 +347,13 @@ def _names_of(connection: duckdb.DuckDBPyConnection) -> list[Name]:
 
 
 def _keeps_names(build: Build) -> bool:
-    """Whether decisions depend on nothing but names; what a model said, and who bears them, is part of no version."""
+    """Returns whether decisions depend on names only; verdicts of a model, and bearers, are part of no version."""
     chosen = build.settings.resolution
     return not (chosen.method == "model" or chosen.identity != "name" or chosen.links or read_edits(build.folder))
 
 
 def _judge(build: Build, connection: duckdb.DuckDBPyConnection, families: Mapping[str, frozenset[str]]) -> Judge | None:
-    """Who decides: nobody, the rules, or the configured model; of bearers of one name it was decided before."""
+    """Chooses the judge: none, the rules, or the configured model; bearers of one name were decided before."""
     method, nothing = build.settings.resolution.method, frozenset[str]()
     if method == "off":
         return None
@@ -390,7 +390,7 @@ class Resolve(Stage):
     sources = ("corpus",)
 
     def settings(self, build: Build) -> dict[str, object]:
-        """Who decides about names, and how."""
+        """Settings that determine the decisions about names."""
         chosen = build.settings.resolution
         # two names of links: as before there was one file, so that an index without links is not derived again
         said: dict[str, object] = {"method": chosen.method, "must_link": links_hash(chosen.links), "cannot_link": ""}

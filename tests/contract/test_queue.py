@@ -401,7 +401,7 @@ def test_only_the_named_questions_are_asked_again_and_good_answers_never(queue: 
     queue.finish([finished(done)])
     queue.fail([failed(dead), failed(gone)])
     for name, reason in (("q0", "it has an answer"), ("q3", "it is leased"), ("q9", "it does not exist")):
-        with pytest.raises(errors.RetryRefusedError, match=f"Question '{name}' of job 1 is not asked again: {reason}"):
+        with pytest.raises(errors.RetryRefusedError, match=f"Question '{name}' of job 1 cannot be retried: {reason}"):
             queue.retry(job_id, ["q1", name])
     assert queue.retry(job_id, ["q1"]) == 1
     assert states(queue, job_id) == ["done", "queued", "dead", "leased"]

@@ -90,7 +90,9 @@ def test_a_later_version_is_applied_as_a_whole(open_one: Open, monkeypatch: pyte
 def test_a_queue_of_a_newer_polyhop_is_refused(open_one: Open) -> None:
     queue = open_one()
     queue.run(lambda tx: tx.run("migrate.add_migration", version=99, name="0099_future", now=tx.now))
-    with pytest.raises(ours.ManifestMismatchError, match="version 99, this Polyhop knows 4: upgrade Polyhop"):
+    with pytest.raises(
+        ours.ManifestMismatchError, match="version 99, newer than version 4 of this Polyhop; upgrade Polyhop"
+    ):
         open_one()
 
 

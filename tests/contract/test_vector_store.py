@@ -234,7 +234,7 @@ def test_a_damaged_database_is_one_sentence(kept: Kept) -> None:
         lambda: kept.open().open(TABLE, version),
         lambda: kept.open().pin(TABLE, version, "v1"),
     ):
-        with pytest.raises(DamagedStoreError, match=r"LanceDB says: .*polyhop verify --index towns --repair$"):
+        with pytest.raises(DamagedStoreError, match=r"LanceDB failed: .*polyhop verify --index towns --repair$"):
             use()
 
 

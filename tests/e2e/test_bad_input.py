@@ -60,21 +60,25 @@ def _current(root: Path) -> tuple[str, list[str]]:
         *((f"index {file} {T} --replace", 1, file) for file in ("blank.jsonl", "picture.png")),
         (f"index half.jsonl {T} --replace", 1, "10 of 20 records in"),
         ("index --index none", 2, "SOURCE"),
-        (f"index {T} --partial", 1, "--partial, --source-name and --replace say how SOURCE is read"),
+        (f"index {T} --partial", 1, "--partial, --source-name and --replace need a SOURCE"),
         (f"index . {T} --set batch_sise=3", 2, "did you mean 'batch_size'"),
         (f"index good.jsonl {T} --set corpus.language=xx", 2, "there is no language 'xx'"),
-        (f"index good.jsonl {T} --graph g.jsonl", 2, "an index is made from one of them"),
-        (f"index good.jsonl {T} --graph-sources t.jsonl", 2, "texts for nodes need their graph"),
+        (f"index good.jsonl {T} --graph g.jsonl", 2, "name a SOURCE or a graph (--graph)"),
+        (f"index good.jsonl {T} --graph-sources t.jsonl", 2, "--graph-sources needs --graph"),
         (f"index {T} --graph g.jsonl --extractor rules", 2, "nothing is extracted from it"),
         ("index good.jsonl --index new --set extraction.extractor=import:none.jsonl", 1, "none.jsonl"),
         (f"index good.jsonl {T} --root /proc/polyhop", 1, "/proc/polyhop"),
         (f"index {T} --root good.jsonl", 1, "a file is where a folder is needed"),
         (f"sql 'SELEC 1' {T}", 1, "syntax error"),
-        (f"entities edit undo x {T}", 2, "'undo' takes the number of a decision, as `list` shows it, not 'x'"),
+        (
+            f"entities edit undo x {T}",
+            2,
+            "'undo' takes the number of an edit from `polyhop entities edit list`, not 'x'",
+        ),
         ("frobnicate", 2, "frobnicate"),
         (f"versions {T} --use 99", 1, "no version 99"),
         (f"--log-level loud versions {T}", 2, "Unknown log level 'loud'; choose debug, info, warning, error."),
-        ("cache evict", 2, "Say what to remove: --older-than-days N, --model M or --failures."),
+        ("cache evict", 2, "Choose what to remove: --older-than-days N, --model M or --failures."),
         (f"submit questions.jsonl {T} --strategy naive-vector", 1, "--add-strategy naive-vector"),
         (f"submit questions.jsonl {T} --strategy bm25 --deadline -5", 1, "it must be positive"),
         (f"submit questions.jsonl {T} --strategy bm25 --set queue.url=oracle://x", 2, "not on 'oracle'"),
@@ -193,7 +197,7 @@ READING = (
 )
 WRITING = {
     "index {folder}/small.jsonl --index small": "no permission|read-only",
-    "submit {folder}/questions.jsonl --index small": "may only be read",
+    "submit {folder}/questions.jsonl --index small": "is read-only",
 }
 
 

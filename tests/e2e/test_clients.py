@@ -174,7 +174,7 @@ def test_a_server_that_is_not_there_or_not_ours_is_one_sentence() -> None:
             polyhop.connect(address)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and says nothing
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with pytest.raises(errors.StoreUnavailableError, match=r"did not answer within 0\.2 s; ask again later"):
+        with pytest.raises(errors.StoreUnavailableError, match=r"did not answer within 0\.2 s; try again later"):
             polyhop.connect(url, timeout_seconds=0.2)
     with ThreadingHTTPServer(("127.0.0.1", 0), OtherServer) as other:
         Thread(target=other.serve_forever, daemon=True).start()

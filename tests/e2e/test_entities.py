@@ -139,7 +139,7 @@ def test_the_last_decision_counts_and_one_that_cannot_be_is_one_sentence(edit: C
         ("merge Zorgon 'Zorgon Corp'", "'Zorgon' and 'Zorgon Corp' are one entity already"),
         ("rename Donau Ulm", "'Ulm' is the name of another entity"),
         ("undo 3", "no decision 3 about 'edited'"),
-        ("rebaptise Ada", "'rebaptise' is no edit of entities; choose one of rename, merge,"),
+        ("rebaptise Ada", "Unknown edit 'rebaptise'; choose one of rename, merge,"),
         ("rename Ada", "'rename' takes 2 arguments, not 1"),
     ):
         assert said in edit(line)

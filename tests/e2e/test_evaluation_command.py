@@ -104,8 +104,8 @@ def test_supporting_ids_that_the_index_has_not_are_told_and_stored(root: Path, e
         (f"{ALL} --strategies all --no-store --fail-below dense:recall@5=.1", "dense"),
         (f"{ALL} --strategies ,", "no strategy to evaluate"),
         (f"{ALL} --strategies bm25 --baseline all", "The baseline 'all' is not evaluated; evaluated: bm25."),
-        (f"{ALL} --strategies bm25 --seed 3", "A seed belongs to a sample"),
-        (f"{ALL} --strategies bm25 --rest", "The rest is what a sample leaves out"),
+        (f"{ALL} --strategies bm25 --seed 3", "--seed needs --sample N"),
+        (f"{ALL} --strategies bm25 --rest", "--rest needs --sample N"),
         (f"{ALL} --strategies bm25 --rest --sample 6", "A sample of 6 leaves out none of 6 usable questions"),
         (f"{ALL} --strategies bm25:b=.3,bridg", "'bridg' in 'bm25:b=.3,bridg' is neither a strategy nor a number"),
         ("tune names.jsonl --index lengths --strategy bm25 --sample 20", "there are 20 to tune on and 4 to keep back"),
@@ -295,7 +295,7 @@ def test_a_sample_is_the_same_questions_every_time(command: Call, evaluate: Call
     assert told.startswith("3 of 6 questions (all but a random sample of 3, seed 7) on 'towns'")
     two, whole = (evaluate(f"--strategies bm25 --sample {size}") for size in (2, 50))
     assert two.stdout.startswith("2 of 6 questions (random sample, seed 13) on 'towns', version 1\n")
-    assert "The sample of 50 is all there is: 6 usable questions." in whole.stderr
+    assert "The sample of 50 includes all questions: 6 usable questions." in whole.stderr
     assert "questions.jsonl (2 of 6, seed 13)" in command("eval --list").stdout
     compared = command("eval --compare 1 2").stdout
     assert "questions.sample.size: 2 -> 50" in compared
@@ -410,8 +410,8 @@ def test_the_report_that_eval_stores_fits_every_window_and_loads_nothing(browser
 @pytest.mark.parametrize(
     ("gold", "sentence"),
     [
-        ({}, "Nothing was judged: no question has 'answers', 'supporting' or 'golden_triples'"),
-        ({"supporting": ["p1"]}, "Answers were not judged (no em, no f1): no question has gold answers"),
+        ({}, "Nothing was scored: no question has 'answers', 'supporting' or 'golden_triples'"),
+        ({"supporting": ["p1"]}, "Answers were not scored (no em, no f1): no question has gold answers"),
         ({"answers": ["River 1"]}, ""),
     ],
 )

@@ -234,7 +234,7 @@ def test_sources_that_do_not_go_together_are_refused(settings: Settings, tmp_pat
         (None, None, texts, r"texts\.jsonl holds texts for the nodes .* name the graph, too \(--graph\)"),
         (graph, "graph", tmp_path / "none.jsonl", r"no file or folder .*none\.jsonl; check the path"),
         (empty, "graph", None, "is empty; name a file"),
-        (blank, "graph", None, "holds no statement; at least one is needed"),
+        (blank, "graph", None, "has no statement; add at least one"),
     ):
         with pytest.raises(SourceError, match=said):
             made(settings, source, kind, graph_sources=sources)  # type: ignore[arg-type]

@@ -109,10 +109,10 @@ def test_other_sources_are_kept_unread_and_tables_are_those_of_one_corpus(tmp_pa
 
 
 BAD: list[tuple[list[object], str]] = [
-    ([RHINE, {"id": "x"}], r"Record 2 \(x\) cannot be added, so nothing of this call was kept: there is no text"),
+    ([RHINE, {"id": "x"}], r"Record 2 \(x\) cannot be added, so no record of this call was added: missing text"),
     ([RHINE, 7], "Record 2 cannot be added.* not an object or a path but a number"),
-    ([RHINE, RHINE | {"text": "Other."}], r"Record 2 \(r\) .*Record 1 \(r\) has its id 'r' and another text"),
-    ([RHINE, ELBE], r"Record 2 \(e\) .* its id 'e' is that of a record of source 'corpus'"),
+    ([RHINE, RHINE | {"text": "Other."}], r"Record 2 \(r\) .*Record 1 \(r\) has the same id 'r' and another text"),
+    ([RHINE, ELBE], r"Record 2 \(e\) .* source 'corpus' has a record with its id 'e'"),
     ([{"id": "r", "deleted": True}], r"Record 1 \(r\) .* --partial --source-name inbox --index rivers"),
     ([RHINE, "bad.jsonl"], "bad.jsonl line 2 cannot be added"),
     ([RHINE, "none.jsonl"], "There is no file or folder none.jsonl"),

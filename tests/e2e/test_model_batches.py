@@ -94,7 +94,7 @@ def test_a_run_submits_and_waits_and_later_ones_publish_what_single_calls_give_a
     (said,) = (runs.folder / "log").read_text().splitlines()[-1:]
     assert said == (
         "polyhop: Index 'towns' waits for 24 replies of openai/scripted in 3 batches, due within 24 hours of "
-        "submission. Run the same command again later, or with --wait; nothing is asked twice."
+        "submission. Run the same command again later, or with --wait; no request is sent twice."
     )
     (record,) = query_runs(settings)
     assert (record["outcome"], record["sentence"]) == ("waiting", said.removeprefix("polyhop: "))
@@ -175,7 +175,7 @@ def test_a_batch_that_is_refused_as_a_whole_costs_nothing_and_is_submitted_by_th
     settings, corpus = runs.settings("batches"), runs.corpus(6)
     with pytest.raises(errors.WaitingError):
         indexed(settings, corpus)
-    said = r"refused 1 batch as a whole \(batch-0: scripted: invalid_json"
+    said = r"refused 1 batch \(batch-0: scripted: invalid_json"
     with pytest.raises(errors.ModelRejectedError, match=said):
         indexed(settings, corpus)
     rejected = "SELECT sum(cost_usd), count(*) FROM calls WHERE error = 'ModelRejectedError'"
@@ -214,7 +214,7 @@ def test_what_is_submitted_counts_as_spent_until_it_comes_back(runs: Any) -> Non
         assert booked <= 3 * worst // 4
     runs.server.desk.finish()  # which takes far less than its worst case, so that the rest fits
     runs.to_the_end(runs.settings("limited-max_tokens", max_tokens=3 * worst // 4), corpus)
-    with pytest.raises(errors.BudgetExceededError, match="no room for a single request of a batch"):
+    with pytest.raises(errors.BudgetExceededError, match="does not cover a single request of a batch"):
         indexed(runs.settings("poor", max_tokens=100), corpus)
     with pytest.raises(errors.ConfigurationError, match=r"in batches is unknown; set models\.batch_price"):
         indexed(runs.settings("unpriced", max_cost_usd=1.0, models__batch_price=None), corpus)
@@ -281,7 +281,7 @@ def test_resolution_and_hub_texts_wait_for_batches_of_their_own(runs: Any) -> No
 
 def test_a_provider_whose_batches_cannot_be_found_again_is_refused_before_anything_is_sent(runs: Any) -> None:
     settings = runs.settings("batches", models__extract="anthropic/claude-3-5-haiku-latest")
-    with pytest.raises(errors.ConfigurationError, match="Batches of anthropic cannot be found again"):
+    with pytest.raises(errors.ConfigurationError, match="Batches of anthropic cannot be looked up"):
         indexed(settings, runs.corpus(3))
     assert runs.server.count() == 0
 

@@ -86,7 +86,7 @@ def test_paid_calls_and_an_unknown_price_are_said_whatever_becomes_of_the_run(ru
         print_report(report)
         said.append(capsys.readouterr().out)
         assert news in said[-1]
-        assert re.search(r"\d+ units? still fails? \(extract \d+\); the next run asks again", said[-1])
+        assert re.search(r"\d+ units? still fails? \(extract \d+\); the next run retries", said[-1])
         assert cost_rows(report)[0]["cost"] == "cost unknown"
         assert report.model_sentences()[0] in "\n".join(summary_lines(settings, report))
     rows = query_rows(Layout(settings.root), "towns", "SELECT calls > 0, cost_usd FROM index_runs").to_pylist()
@@ -130,7 +130,7 @@ def test_a_killed_run_loses_no_more_than_the_calls_in_flight(runs: Any) -> None:
 def test_a_dead_address_ends_the_run_unless_caches_hold_every_reply(runs: Any) -> None:
     corpus = runs.corpus(8)
     dead = {"models__api_base": runs.server.dead_url()}
-    with pytest.raises(errors.ConfigurationError, match=r"Nothing was asked; start the server, or correct models\."):
+    with pytest.raises(errors.ConfigurationError, match=r"No request was sent; start the server, or correct models\."):
         indexed(runs.settings(**dead), corpus)
     assert not is_published(runs.settings())
     indexed(runs.settings(), corpus)
@@ -181,7 +181,7 @@ def test_a_run_after_a_kill_lists_the_calls_whose_outcome_is_unknown(runs: Any) 
     assert (report.model.unknown_calls, report.model.calls) == (1, 24)
     assert 4096 < report.model.unknown_tokens < 4096 + 1500
     (note,) = notes
-    assert note.startswith("An earlier run was killed during 1 call to a model. Whether that was billed is unknown;")
+    assert note.startswith("An earlier run was killed during 1 call to a model. Their cost is unknown")
     assert f"worst case: {report.model.unknown_tokens:,} tokens" in note
     assert indexed(settings, corpus, "other").model.unknown_calls == 0
 

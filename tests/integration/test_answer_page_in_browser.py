@@ -208,5 +208,5 @@ def test_a_stored_answer_becomes_the_same_page(browser: Any, published: FilePath
     assert (tmp_path / "again.html").read_bytes() == page.read_bytes()
     write_stored_page(tmp_path / "gone.html", {**stored, "version": 99}, settings)
     gone = browser.look(tmp_path / "gone.html", evaluate=FACTS)
-    assert "Their texts are gone with version 99 of index tiny." in gone.text
+    assert "Their texts are unavailable: version 99 of index tiny was deleted." in gone.text
     assert gone.values["nodes"] == 5

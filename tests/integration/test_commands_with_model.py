@@ -156,18 +156,18 @@ def test_without_a_reader_nothing_is_asked(evaluated: Read, command: Command, mo
     assert "reading" not in row["parts_ms"]
     assert report["reader"] == json.loads((Path(report["folder"]) / "run.json").read_text())["reader"] == "none"
     said = command("eval", "questions.jsonl", "--index", "towns", "--no-store", *options).stdout
-    assert "No answers were read (--reader none)" in said
+    assert "Reading is disabled (--reader none)" in said
     ask = ("ask", QUESTIONS[1]["question"], "--index", "towns", "--strategy", "bm25", "--reader", "none")
     answer = json.loads(command(*ask, "--json").stdout)
     assert (answer["answer"], answer["reading"]["by"], answer["reading"]["kind"]) == ("", "none", "unread")
-    assert "(not read; --reader rules or model reads one)" in command(*ask).stdout
+    assert "(reading is disabled; --reader rules or --reader model enables it)" in command(*ask).stdout
     assert model_server.count("qa.answer") == 0
 
 
 def test_what_does_not_go_together_is_refused_in_one_sentence(command: Command) -> None:
     for options, sentence in (
         (("--reader", "none", "--closed-book"), "--closed-book asks a chat model without passages"),
-        (("--reader", "none", "--fail-below", "f1=.1"), "--fail-below f1 needs answers, and --reader none reads none"),
+        (("--reader", "none", "--fail-below", "f1=.1"), "--fail-below f1 needs answers; use --reader rules or model"),
         (("--closed-book", "--fail-below", "closed-book:mrr=.1"), "cannot judge mrr of 'closed-book'"),
     ):
         done = command("eval", "questions.jsonl", "--index", "towns", "--strategies", "bm25", *options)
@@ -189,7 +189,7 @@ def test_without_passages_the_model_sees_what_the_strategy_wrote_if_it_writes(op
     ask = ("ask", "Where was Ada Lovelace born?", "--index", "ada", "--json", "--strategy")
     refused = run(*ask, "bm25").exception
     assert isinstance(refused, ConfigurationError)
-    assert "Strategy 'bm25' writes nothing that a model could read without passages" in str(refused)
+    assert "Strategy 'bm25' produces no text for a model; set models.read_passages above 0" in str(refused)
     assert (run(*ask, "bm25", "--reader", "rules").exit_code, model_server.count()) == (0, 0)
     answer = json.loads(run(*ask, "naive-vector").stdout)
     assert (answer["answer"], answer["reading"]["by"], bool(answer["passages"])) == ("London", "model", True)

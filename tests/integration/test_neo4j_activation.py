@@ -145,7 +145,7 @@ def test_names_that_lead_nowhere_are_empty_or_refused(eight: Neo4jGraph) -> None
     vector = np.array(first_axis(EIGHT), dtype=np.float32)
     found = ask(eight, SpreadQuestion(vector, ()))
     assert (found.seeds, len(found.entities), len(found.values), found.chains) == ((), 0, 0, ())
-    with pytest.raises(AlgorithmError, match="'who' is not an entity's name"):
+    with pytest.raises(AlgorithmError, match="'who' is not the name of an entity"):
         ask(eight, SpreadQuestion(vector, (SeedName("who", "vector"),)))
 
 

@@ -87,7 +87,7 @@ def test_without_a_server_deploy_says_what_to_start(polyhop: Run, new_polyhop: R
         (("--source", "neo4j://svc:planted-0001@host"), "--source holds a password, and the Prefect server"),
         ((), "There is no index 'main' under "),
         (("--index", "nope"), "There is no index 'nope' under "),
-        (("--index", "a", "--index", "b", "--source", "x"), "--source belongs to one index, and there are 2;"),
+        (("--index", "a", "--index", "b", "--source", "x"), "--source needs a single index, and there are 2;"),
     ],
 )
 def test_what_deploy_refuses_is_one_sentence(polyhop: Run, options: tuple[str, ...], sentence: str) -> None:
@@ -234,7 +234,7 @@ def test_a_killed_run_starts_again(write_corpus: Write, clean_server: Server, tm
     assert [state["type"] for state in _states(clean_server, run["id"]) if state["type"] == "CRASHED"] == ["CRASHED"]
     (checked,) = ended_by_schedule(clean_server, "verify/served-again-check")
     (said,) = (a for a in post(clean_server, "/artifacts/filter") if a["key"] == "verify-served-again")
-    assert (said["flow_run_id"], said["description"]) == (checked["id"], "everything is as it was published")
+    assert (said["flow_run_id"], said["description"]) == (checked["id"], "all stores match the published version")
 
 
 ARTIFACTS = {

@@ -184,7 +184,7 @@ def test_a_server_says_its_version_and_database(prefect_server: Server, monkeypa
     url = prefect_server["PREFECT_API_URL"]
     assert check_prefect(Settings()) == f"server {version('prefect')} at {url} answers, database SQLite"
     monkeypatch.setattr("polyhop.doctor._OUR_FLOWS", "no flow has this in its entrypoint")
-    assert check_deployments(Settings()) == "none of Polyhop's flows; make them with: polyhop deploy --index NAME"
+    assert check_deployments(Settings()) == "none of Polyhop's flows; create them with: polyhop deploy --index NAME"
 
 
 @pytest.mark.rare

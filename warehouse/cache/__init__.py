@@ -1,1 +1,1 @@
-"""What was expensive to compute, kept by the hash of all that determined it."""
+"""Caches of expensive results, keyed by the hash of their inputs."""

@@ -61,7 +61,7 @@ class SharedDatabase:
         self.is_read_only = not is_writable(path)
         if self.is_read_only:
             level = logging.WARNING if is_durable else logging.DEBUG
-            _LOG.log(level, "%s cannot be written: nothing new is kept in it", path)
+            _LOG.log(level, "%s cannot be written; new entries are not cached", path)
         else:
             with writing(what, path):
                 make_folder(path.parent)
@@ -124,9 +124,9 @@ class SharedDatabase:
                     self._opened.close()
                 self._opened = self._empty() if self.is_read_only else None
                 if self.is_read_only:
-                    _LOG.warning("%s is damaged (%s): nothing is read from it", self.path, error)
+                    _LOG.warning("%s is damaged (%s) and is not read", self.path, error)
                 elif kept := set_aside(self.path, self._inode):
-                    said = "%s was damaged (%s): it is kept as %s, a new one begins empty"
+                    said = "%s was damaged (%s); it was moved to %s and replaced by an empty one"
                     _LOG.warning(said, self.path, error, kept.name)
             try:
                 return work(self._connection())
@@ -201,7 +201,7 @@ def set_aside(path: Path, inode: int | None = None) -> Path | None:
 
 
 def find_damaged_caches(layout: Layout) -> dict[Path, str]:
-    """What SQLite's own check finds wrong with the caches, in sentences by file."""
+    """Damage that SQLite's own check finds in the caches, in sentences by file."""
     caches = (layout.vector_cache, layout.path_cache, layout.document_cache, layout.reply_cache)
     found = {}
     for path in filter(Path.exists, caches):
@@ -212,7 +212,7 @@ def find_damaged_caches(layout: Layout) -> dict[Path, str]:
         except sqlite3.DatabaseError as error:
             said = str(error)
         if said != "ok":
-            found[path] = f"{path} is damaged ({said}); move it away, and a new one is made when it is needed"
+            found[path] = f"{path} is damaged ({said}); move it away, and a new one is created when needed"
     return found
 
 
@@ -263,7 +263,7 @@ class DocumentCache:
             self._tried(lambda: database.write(("write_document", row), ("forget_oldest", {"most": self._most_rows})))
 
     def stats(self) -> tuple[int, int]:
-        """How many documents are cached, and bytes of the file; zeros if it cannot be used."""
+        """Number of cached documents, and bytes of the file; zeros if it cannot be used."""
         row_count, byte_count = (self._read("measure") or [(0, 0)])[0]
         return row_count, byte_count
 
@@ -278,7 +278,7 @@ class DocumentCache:
         return (database and self._tried(lambda: database.read(name, values))) or []
 
     def _tried(self, work: Callable[[], T]) -> T | None:
-        """What a piece of work gives; None, and nothing more is asked of the file, if it cannot be used."""
+        """Runs a piece of work; if the file cannot be used, returns None and does not use it again."""
         try:
             return work()
         except StoreError as error:

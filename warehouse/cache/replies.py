@@ -113,7 +113,7 @@ def _claims(path: Path) -> Claims:
 
 @dataclass(frozen=True, slots=True)
 class ReplySource:
-    """What a reply answers: its key, the model, and the parts of the key that people ask about."""
+    """Origin of a reply: its key, the model, and parts of the key that are queried."""
 
     key: str
     model: str
@@ -160,7 +160,7 @@ class ReplyCounts:
 
 @dataclass(frozen=True, slots=True)
 class TaskCounts:
-    """What is cached of a task by a model, and all that was ever spent on it."""
+    """Cached replies of a task by a model, and its total cost."""
 
     model: str
     task: str
@@ -328,7 +328,7 @@ class ReplyCache:
         self._database.write(("note_unread_call", values), ("note_unread_reply", values))
 
     def answered_calls(self, model: str) -> dict[str, Usage]:
-        """What the calls of a model took that brought a text, by task."""
+        """Cost of a model's calls that returned a text, by task."""
         return {task: usage_of(usage) for task, *usage in self._database.read("sum_answered_calls", {"model": model})}
 
     def put_reply(self, source: ReplySource, text: str, rung: Rung, attempts: int, usage: Usage) -> None:
@@ -359,11 +359,11 @@ class ReplyCache:
         return int(self._database.read("count_calls", {"key": key})[0][0])
 
     def stats(self) -> ReplyCounts:
-        """How much is cached, and how large the file is."""
+        """Number of cached replies, and the size of the file."""
         return ReplyCounts(*self._database.read("measure")[0])
 
     def by_task(self) -> list[TaskCounts]:
-        """What is cached and what was spent, by model and task."""
+        """Cached replies and costs, by model and task."""
         stored = {(model, task): counts for model, task, *counts in self._database.read("count_by_task")}
         spent = {(model, task): numbers for model, task, *numbers in self._database.read("sum_calls")}
         found = []
@@ -456,8 +456,8 @@ def export_replies(cache: ReplyCache, path: Path) -> int:
     """Writes all valid replies, sorted by key, as a whole file or none; returns how many."""
     count = 0
     with (
-        named_file(path, "the replies", PARQUET) as place,
-        pq.ParquetWriter(place, SCHEMA, compression="zstd") as writer,
+        named_file(path, "the replies", PARQUET) as target,
+        pq.ParquetWriter(target, SCHEMA, compression="zstd") as writer,
     ):
         for page in cache.pages():
             writer.write_table(pa.Table.from_pylist([_document(*pair) for pair in page], schema=SCHEMA))
@@ -511,14 +511,15 @@ def _checked_batches(file: pq.ParquetFile, path: Path) -> Iterator[list[dict[str
 
 
 def _fault(row: dict[str, Any]) -> str | None:
-    """What is wrong with a row, None if nothing is."""
+    """Returns the fault of a row; None if it is valid."""
     empty = [name for name, value in row.items() if value == "" or (value is None and name != "cost_usd")]
     if empty:
         return f"{empty[0]} is empty"
     if not re.fullmatch(r"[0-9a-f]{64}", row["key"]):
         return "key is not 64 hexadecimal digits"
-    if row["rung"] not in set(Rung):
-        return f"rung is '{row['rung'][:40]}'"
+    repair = row["rung"]
+    if repair not in set(Rung):
+        return f"'{repair[:40]}' is not a kind of repair"
     numbers = {name: row[name] for name in _NUMBERS if row[name] is not None}
     wrong = [name for name, number in numbers.items() if not math.isfinite(number) or number < 0]
     if wrong:

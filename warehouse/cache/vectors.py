@@ -64,7 +64,7 @@ class VectorCache:
 
     @property
     def _database(self) -> "SharedDatabase":
-        """The file, opened when something of it is first wanted: who asks a question wants nothing of it."""
+        """Opens the file on first use; questions never need this file."""
         from polyhop.warehouse.cache.database import SharedDatabase
 
         with self._opening:
@@ -117,7 +117,7 @@ class VectorCache:
         return removed
 
     def stats(self) -> CacheSize:
-        """How many vectors are cached, and how large the file is."""
+        """Number of cached vectors, and the size of the file."""
         return CacheSize(*self._database.read("measure")[0])
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ _STOPS = frozenset(".!?:。！？؟”\"'»)")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reader of a format is told besides the file."""
+    """Options of a format's reader."""
 
     # Most megabytes that a zipped file, or all that is attached to a message, may unpack to.
     max_unpacked_mb: int = 1024
@@ -44,7 +44,7 @@ class TextBuilder:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the text so far ends in the middle of a sentence."""
+        """Returns whether the text so far ends in the middle of a sentence."""
         return bool(self._pieces) and self._pieces[-1].rstrip()[-1:] not in _STOPS
 
     def place(
@@ -56,7 +56,7 @@ class TextBuilder:
         chapter: str = "",
         rows: tuple[int, int] | tuple[None, None] = (None, None),
     ) -> None:
-        """What follows stands there; a slide, sheet, chapter or group of rows has headings of its own."""
+        """Sets the location of the text that follows; a slide, sheet, chapter or group of rows has its own headings."""
         before = self._place.container
         self._place = Section(0, (), page, slide, clean_line(sheet), clean_line(chapter), *rows)
         if self._place.container != before:
@@ -71,7 +71,7 @@ class TextBuilder:
             self.add(line)
 
     def below(self, level: int, line: str) -> None:
-        """What follows stands below a heading that is not in the text here."""
+        """Puts the text that follows below a heading that is not in the text here."""
         self._path = [*(above for above in self._path if above[0] < level), (level, line)]
         self._is_new = True
 
@@ -149,7 +149,7 @@ _ENCRYPTED_FLAG = 1  # bit 0 of a member's flags (ZIP's APPNOTE, 4.4.4)
 
 
 def kind_of_content(stream: BinaryIO) -> str:
-    """What a file is by its content, as the ending of its format; "" if it is none of those with a signature."""
+    """Format of a file by its content, as its ending; "" if it has no known signature."""
     head = stream.read(_HEAD_BYTES)
     if b"%PDF-" in head:
         return ".pdf"

@@ -46,7 +46,7 @@ _LONGEST_REPLY = 1 << 30  # bytes; a text of the longest record with all its cha
 
 @dataclass(frozen=True, slots=True)
 class ConversionLimits:
-    """How large a file may be, packed and unpacked, what reading it may take, and the longest passage that it gives.
+    """Limits of conversion: size of a file, packed and unpacked, memory, seconds, and the longest passage.
 
     The defaults are chosen; memory is twice the unpacked size.
     """
@@ -139,9 +139,7 @@ class Converter:
         except (TimeoutError, MemoryError, BrokenPipeError, ValueError) as error:
             status = self._end(is_over=not isinstance(error, (TimeoutError, MemoryError)))
             if isinstance(error, MemoryError):
-                raise FaultError(
-                    f"reading it takes more than {self._limits.memory_mb:,} MB of memory (corpus.conversion_memory_mb)"
-                ) from error
+                raise FaultError(f"reading it takes more than {self._limits.memory_mb:,} MB of memory") from error
             if isinstance(error, TimeoutError):
                 raise FaultError(f"reading it takes longer than {self._limits.seconds:g} s") from error
             ended = f"signal {-status}" if status is not None and status < 0 else f"exit code {status}"
@@ -297,7 +295,7 @@ def _fault_words(error: Exception, request: Mapping[str, Any]) -> str:
 
 
 def _has_taken(most: float) -> bool:
-    """Whether this process has ever had so many bytes of memory.
+    """Returns whether this process has ever used this many bytes of memory.
 
     Of its address space, which Linux limits, and tells in /proc; elsewhere of what it held.
     """

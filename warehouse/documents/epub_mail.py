@@ -148,7 +148,7 @@ def read_mail(stream: BinaryIO, reading: Reading) -> Document:
 
 
 class _AttachedFiles:
-    """What is attached to a message, by name: documents, reasons why there is none, and kinds of what is not read."""
+    """Attachments of a message, by name: documents, reasons for missing ones, and kinds of skipped files."""
 
     def __init__(self, reading: Reading) -> None:
         self.attached: dict[str, Document | str] = {}

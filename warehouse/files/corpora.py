@@ -139,7 +139,7 @@ class _Walk:
         self._unread.add(kind, path.relative_to(self._folder).as_posix())
 
     def _is_wanted(self, path: Path, *, is_link: bool) -> bool:
-        """Whether an entry is to be read here: not if it is elsewhere too, or outside; counts the latter."""
+        """Returns whether to read an entry here: not if it is read elsewhere too, or outside; counts the latter."""
         if not is_link and not self._follow_links:
             return True
         try:
@@ -162,7 +162,7 @@ class _Walk:
 
 
 def _entries(folder: Path) -> list["os.DirEntry[str]"]:
-    """What is in a folder and not hidden, the last first."""
+    """Visible entries of a folder, the last first."""
     with os.scandir(folder) as found:
         shown = (entry for entry in found if not entry.name.startswith("."))
         return sorted(shown, key=lambda entry: entry.name, reverse=True)
@@ -286,7 +286,7 @@ def read_graph_sources(source: Path) -> _Records:
                 records.refuse_statements(source, row.fields)
                 is_first = False
             if isinstance(row, records.Row) and isinstance(record, SourceRecord) and not record.id:
-                record = records.bad_row(source.name, row, "there is no id of a node: expected a field named id or _id")
+                record = records.bad_row(source.name, row, "missing id of a node: expected a field named id or _id")
             yield record
 
     return records.guarded(source, texts(), "record")

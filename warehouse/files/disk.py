@@ -23,15 +23,17 @@ if TYPE_CHECKING:
 
 CSV, GRAPHML, HTML, JSON_LINES, PARQUET = _FORMATS = (".csv", ".graphml", ".html", ".jsonl", ".parquet")
 """Suffixes of the formats that commands write."""
-READ_ONLY = "it, or its folder, may only be read; choose another place (--root) or change the owner"
+READ_ONLY = "the file or its folder is read-only; choose another folder (--root) or change the owner"
 _REASONS = {
     errno.ENOSPC: "the disk is full; free some space and run the same command again",
     errno.EDQUOT: "the disk quota is used up; free some space and run the same command again",
-    errno.EACCES: "no permission to write there; choose another place (an index: --root) or change the folder's owner",
-    errno.EPERM: "no permission to write there; choose another place (an index: --root) or change the folder's owner",
-    errno.EROFS: "the file system is read-only; choose another place (an index: --root)",
-    errno.ENOTDIR: "a file is where a folder is needed; choose another place (an index: --root)",
-    errno.EEXIST: "a file is where a folder is needed; choose another place (an index: --root)",
+    errno.EACCES: "no permission to write there; choose another folder (for an index: --root) or change the folder's "
+    "owner",
+    errno.EPERM: "no permission to write there; choose another folder (for an index: --root) or change the folder's "
+    "owner",
+    errno.EROFS: "the file system is read-only; choose another folder (for an index: --root)",
+    errno.ENOTDIR: "a file is where a folder is needed; choose another folder (for an index: --root)",
+    errno.EEXIST: "a file is where a folder is needed; choose another folder (for an index: --root)",
 }
 
 
@@ -95,11 +97,11 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def named_file(path: Path, what: str, *suffixes: str) -> Iterator[Path]:
-    """Where to write a file that people named: it is there whole when the block ends well, or is as it was before.
+    """Yields the path for writing a user's file, which is replaced as a whole if the block succeeds.
 
     A pipe, a device or a symbolic link is written in place.
     """
-    require_place(path, what, *suffixes)
+    require_writable(path, what, *suffixes)
     with writing(what, path):
         if path.is_symlink() or (path.exists() and not path.is_file()):
             yield path
@@ -108,7 +110,7 @@ def named_file(path: Path, what: str, *suffixes: str) -> Iterator[Path]:
             yield temporary
 
 
-def require_place(path: Path, what: str, *suffixes: str) -> None:
+def require_writable(path: Path, what: str, *suffixes: str) -> None:
     """Refuses a file that people named before long work, if it could not be written afterwards or its name misleads.
 
     Args:
@@ -145,7 +147,7 @@ def locked_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def is_same_file(file: IO[bytes], path: Path) -> bool:
-    """Whether `path` is still the name of an open file."""
+    """Returns whether `path` is still the name of an open file."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
@@ -270,7 +272,7 @@ def compact_file(path: Path) -> bool:
 
 
 def is_writable(path: Path) -> bool:
-    """Whether a file, and SQLite's two beside it, can be made or changed; by a missing folder's nearest parent."""
+    """Returns whether a file, and SQLite's two next to it, can be created or changed."""
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     return os.access(folder, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
 

@@ -102,7 +102,7 @@ def read_run(folder: Path, number: int) -> StoredRun:
     path = _folder(folder, number)
     if not (path / RUN).is_file():
         known = ", ".join(map(str, run_numbers(folder))) or "none yet"
-        raise UnknownIdError(f"There is no stored evaluation {number} in {folder}; there is: {known}.")
+        raise UnknownIdError(f"There is no stored evaluation {number} in {folder}; stored: {known}.")
     return StoredRun(number, path, _document(path / RUN, _RUN_KEYS), _document(path / TIMINGS, _TIMING_KEYS))
 
 

@@ -115,7 +115,7 @@ def formats_of_others() -> Mapping[str, EntryPoint]:
 
 
 def is_of_others(ending: str) -> bool:
-    """Whether an installed package reads this ending; asks the packages only if it is not ours."""
+    """Returns whether an installed package reads this ending; searches the packages only if Polyhop does not."""
     return ending not in OURS and ending in formats_of_others()
 
 

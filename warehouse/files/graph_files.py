@@ -78,12 +78,12 @@ def json_statements(path: Path, _languages: Sequence[str] = ()) -> Iterator[Stat
 def _statement(row: Row, _source: str) -> Statement:
     node, predicate = row.fields.get("subject"), row.fields.get("predicate")
     if node is None:
-        raise FaultError("there is no subject")
+        raise FaultError("missing subject")
     if not isinstance(node, Mapping):
         raise FaultError(f"the subject is not an object with an id but {kind_of(node)}")
     subject = Node(_id("subject", node), _text("name of the subject", node.get("name")), _types("subject", node))
     if predicate is None or predicate == "":
-        raise FaultError("there is no predicate")
+        raise FaultError("missing predicate")
     name = checked_name("predicate", predicate)
     if not name.strip():
         raise FaultError("the predicate is empty")
@@ -94,7 +94,7 @@ def _object(fields: Mapping[str, object]) -> Node:
     """A node with an id of its own, or a value: a plain one, or an object that says that it is one."""
     node = fields.get("object")
     if node is None:
-        raise FaultError("there is no object")
+        raise FaultError("missing object")
     if not isinstance(node, Mapping):
         return Node("", _text("object", node), is_literal=True)
     # Whether it says that it is a value, its datatype and its language. Source: algorithms.md 4.3.

@@ -1,4 +1,4 @@
-"""Where everything lies under the root: the one place that knows file names.
+"""Layout of files under the root: the only module that knows file names.
 
 Source: architecture.md section 3 has the picture.
 """

@@ -50,7 +50,7 @@ _USED = frozenset({REFERENCE, *_OBJECT_FIELDS, _ALIASES})
 
 
 def has_references(item: Mapping[str, object]) -> bool:
-    """Whether an item lists its gold answers as `reference`; a string of that name may be anything."""
+    """Returns whether an item lists its gold answers as `reference`; a string of that name may be anything."""
     return isinstance(item.get(REFERENCE), (list, tuple))
 
 
@@ -144,7 +144,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """How one set writes its items: `paragraphs` raises FaultError if an item is not written so."""
+    """Format of a question set's items: `paragraphs` raises FaultError if an item has another format."""
 
     name: str
     paragraphs: Callable[[Item], list[Paragraph]]
@@ -388,10 +388,10 @@ def read_predictions(path: Path) -> tuple[list[Prediction], list[BadRecord]]:
 
 def _prediction(row: Row, _source: str) -> Prediction:
     if "prediction" not in row.fields:
-        raise FaultError("there is no prediction: expected a field named prediction")
+        raise FaultError("missing prediction: expected a field named prediction")
     name = next((name for name in ("answers", "answer") if row.fields.get(name) is not None), None)
     if name is None:
-        raise FaultError("there are no gold answers: expected a field named answers or answer")
+        raise FaultError("missing gold answers: expected a field named answers or answer")
     stated = row.fields[name]
     answers = stated if isinstance(stated, (list, tuple)) else (stated,)
     return Prediction(

@@ -50,12 +50,12 @@ def node(own_id: str) -> Node:
 
 
 def is_label(triple: Triple) -> bool:
-    """Whether a triple says what its subject is called."""
+    """Returns whether a triple states the label of its subject."""
     return triple[1] == RDFS_LABEL and triple[2].is_literal is True
 
 
 class Vocabulary:
-    """What predicates and classes are called: by their label, in the most preferred language, or by their IRI."""
+    """Names of predicates and classes: their label in the most preferred language, or their IRI."""
 
     def __init__(self, languages: Sequence[str]) -> None:
         self._languages = languages
@@ -75,7 +75,7 @@ class Vocabulary:
         return self._labels[own_id][1] if own_id in self._labels else name_without_label(own_id)
 
     def line(self, triple: Triple) -> GraphLine:
-        """What a triple says; raises FaultError if an id, a name or a value cannot be stored."""
+        """Converts a triple; raises FaultError if an id, a name or a value cannot be stated."""
         subject, predicate, value = triple
         records.checked_name("subject", subject)
         if is_label(triple):
@@ -100,7 +100,7 @@ keeps an id from changing with edits far away."""
 
 _NOT_IN_AN_IRI = re.compile(r"[\s<>\"]")
 _BASE = "file:///"
-_PLACE = re.compile(r"^Parser error .*?: | \(line \d+\)$", re.DOTALL)
+_POSITION = re.compile(r"^Parser error .*?: | \(line \d+\)$", re.DOTALL)
 
 
 def ntriples_lines(path: Path, languages: Sequence[str] = ()) -> Iterator[GraphLine | BadRecord]:
@@ -177,8 +177,8 @@ def _turtle(path: Path, names: Mapping[str, str]) -> Iterator[Found]:
 
 
 def _said(error: SyntaxError) -> str:
-    """What the parser says, without where, and without what shows as nothing."""
-    return "".join(filter(str.isprintable, " ".join(_PLACE.sub("", str(error.msg)).split())))
+    """Message of the parser, without position and invisible characters."""
+    return "".join(filter(str.isprintable, " ".join(_POSITION.sub("", str(error.msg)).split())))
 
 
 def _triple(quad: Quad) -> Triple:

@@ -1,4 +1,4 @@
-"""What every reader shares: a file's format, its lines in bounded memory and errors in words; the rules of a record.
+"""Shared code of readers: a file's format, its lines in bounded memory, errors as sentences, rules of a record.
 
 What breaks a rule becomes a BadRecord with the reason in words, never an exception.
 """
@@ -80,8 +80,8 @@ _MAGIC = (
     (b"\x7fELF", "a program"),
     (b"%PDF", "a PDF; convert it to text first"),
     (b"PK\x03\x04", "a ZIP archive or office document; unpack it first"),
-    (b"\x1f\x8b", "gzip; let its name end in .gz"),
-    (b"PAR1", "parquet; let its name end in .parquet"),
+    (b"\x1f\x8b", "gzip; rename it to end in .gz"),
+    (b"PAR1", "parquet; rename it to end in .parquet"),
     (b"\xff\xfe", "UTF-16; save it as UTF-8"),
     (b"\xfe\xff", "UTF-16; save it as UTF-8"),
 )
@@ -93,7 +93,7 @@ _FEW = 4  # chosen: so many are forgiven in a file so short that they are a larg
 
 
 def place_of(source: Source) -> str:
-    """Where a source is read, as manifests and deployments name it; a link stays one, it may lead elsewhere later."""
+    """Location of a source in manifests and deployments; a link is not resolved, it may lead elsewhere later."""
     return os.path.abspath(source) if isinstance(source, Path) else str(source)  # noqa: PTH100 - resolve() follows links
 
 
@@ -182,19 +182,19 @@ def guarded(path: Path, items: Iterator[T], what: str) -> Iterator[T]:
         after = f" after record {count}" if count else ""
         raise SourceError(f"{path} cannot be read{after}: {_reason(error)}.") from error
     if not count:
-        raise SourceError(f"{path} holds no {what}; at least one is needed.")
+        raise SourceError(f"{path} has no {what}; add at least one.")
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, EOFError):
         return "it breaks off in the middle; copy or download it again"
     if isinstance(error, (gzip.BadGzipFile, zlib.error)):
-        return "it is not gzip, or damaged; copy it again, or let its name not end in .gz"
+        return "it is not gzip, or damaged; copy it again, or rename it without .gz"
     if isinstance(error, OSError) and error.errno in {errno.EACCES, errno.EPERM}:
-        return "permission denied; allow reading it (chmod) or run as a user who may"
+        return "permission denied; allow reading it (chmod) or run as a user with permission"
     if isinstance(error, OSError) and error.errno:
         return f"{os.strerror(error.errno)}; check the disk"
-    return f"it is damaged or not what its name says; write it again ({damage(error)})"
+    return f"it is damaged or has another format than its name; write it again ({damage(error)})"
 
 
 ID_FIELDS = ("id", "_id")
@@ -229,7 +229,7 @@ class Row:
 
 
 class FaultError(ValueError):
-    """Why a record cannot be used, in words without a full stop; caught where the record is turned into a BadRecord."""
+    """Reason why a record cannot be used, without a full stop; caught where the record becomes a BadRecord."""
 
 
 def bad_record(source: str, line: int, reason: str, excerpt: str = "") -> BadRecord:
@@ -256,14 +256,14 @@ def fault_words(error: Exception) -> str:
 
 
 def damage(error: BaseException) -> str:
-    """Why a library could not read something: its words on one line, without what shows as nothing."""
+    """Reason why a library could not read something, on one line, without invisible characters."""
     words = " ".join(str(error).split())
     said = "".join(character for character in words if character.isprintable())[:_REASON_CHARACTERS].rstrip(". ")
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def usable(row: Row, source: str, parse: Callable[[Row, str], T]) -> T | BadRecord:
-    """What `parse` makes of a row; a BadRecord if it fails, in whatever way: what stands there came from outside."""
+    """Parses a row; returns a BadRecord on any failure, because the content comes from outside."""
     try:
         return parse(row, source)
     except Exception as error:  # noqa: BLE001 - one odd value must not end the reading of a file
@@ -296,7 +296,7 @@ def storable(text: str) -> str:
 
 
 def kind_of(value: object) -> str:
-    """What a value is, for a sentence: `a list`."""
+    """Kind of a value, for a sentence: `a list`."""
     if value is None:
         return "null"
     return next((words for type_, words in _KINDS if isinstance(value, type_)), f"a {type(value).__name__}")
@@ -323,7 +323,7 @@ def to_tombstone(row: Row, source: str) -> Tombstone | BadRecord | None:
     def tombstone(row: Row, source: str) -> Tombstone:
         id_ = checked_id(row.fields, ID_FIELDS)
         if not id_:
-            raise FaultError("there is no id to delete: expected a field named id or _id")
+            raise FaultError("missing id to delete: expected a field named id or _id")
         return Tombstone(id_, storable(source), row.line)
 
     return usable(row, source, tombstone)
@@ -349,7 +349,7 @@ def checked_text(fields: Mapping[str, object], names: tuple[str, ...]) -> str:
     name = _first(fields, names)
     if name is None:
         either = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
-        raise FaultError(f"there is no {names[0]}: expected a field named {either}")
+        raise FaultError(f"missing {names[0]}: expected a field named {either}")
     value = fields[name]
     if not isinstance(value, str):
         raise FaultError(f"the {name} is not a string but {kind_of(value)}")

@@ -66,7 +66,7 @@ Files = dict[str, tuple[str, int]]  # relative path below version/ or vectors/ t
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What a push or pull did: the version that both sides have now, and the files and bytes that travelled."""
+    """Result of a push or pull: the version of both sides, and the transferred files and bytes."""
 
     version: int
     files: int = 0
@@ -172,7 +172,8 @@ class Remote:
         if not self.is_signed(pointer):
             raise StoreError(
                 f"Version {pointer.version} of {self.name} is not signed with the key in {self._key_file} "
-                "(index.key_file); nothing was pulled. Push it again with that key, or find out who writes there."
+                "(index.key_file); nothing was pulled. Push it again with that key, or check who can write to the "
+                "store."
             )
 
     def _signature(self, version: int, listing: str) -> str:
@@ -186,7 +187,7 @@ class Remote:
         if signature := self._signature(version, listing):
             document["signature"] = signature
         content = (json.dumps(document) + "\n").encode()
-        moved = f"Another push moved the pointer of {self.name} meanwhile; look at it and push again."
+        moved = f"Another push changed the pointer of {self.name} at the same time; check the store and push again."
         if self._scheme != "s3":  # no condition that all of these know: compare, then write
             if self.pointer() != before:
                 raise StoreConflictError(moved)
@@ -205,7 +206,7 @@ class Remote:
                 raise
 
     def has(self, checksum: str, size: int) -> bool:
-        """Whether a file is there whole; a store may hold a part of one whose upload was killed."""
+        """Returns whether a file is complete; a store may hold a part of one whose upload was killed."""
         with self._reaching():
             try:
                 return bool(self._store.info(self._path(checksum))["size"] == size)
@@ -369,7 +370,7 @@ def pull_version(layout: Layout, name: str, url: str, *, keep: int, key_file: st
             return Moved(newest)
         if newest >= pointer.version:
             raise StoreError(
-                f"Index '{name}' here has versions of its own up to {newest}, and {remote.name} has another version "
+                f"Index '{name}' here has local versions up to {newest}, and {remote.name} has another version "
                 f"{pointer.version}; nothing was pulled. Pull into another root (--root)."
             )
         got = _fetch(index, remote, files)
@@ -380,7 +381,7 @@ def pull_version(layout: Layout, name: str, url: str, *, keep: int, key_file: st
             remove_paths([index.pulled])
             raise StoreError(
                 f"Version {pointer.version} of {remote.name} holds {', '.join(foreign)}, which Polyhop did not create; "
-                "nothing was pulled. Find out who writes to that store."
+                "nothing was pulled. Check who can write to that store."
             )
         write_whole(index.is_pulled, b"")
         _place_vectors(index, [path for path in files if path.startswith("vectors/")])
@@ -432,7 +433,7 @@ def _foreign_parts(index: IndexFolder, manifest: Manifest, files: Files) -> list
     for path in vectors:
         held = next(file for file in (index.pulled / path, index.path / path) if file.is_file())
         if path.endswith(".manifest") and refers_elsewhere(held.read_bytes()):
-            foreign.append(f"vectors that lie outside of the version ({path})")
+            foreign.append(f"vectors outside of the version ({path})")
     return foreign + [f"the {thing}" for thing in foreign_objects(index.pulled / "version" / "index.duckdb")]
 
 
@@ -479,7 +480,7 @@ def _remove_unlisted(index: IndexFolder) -> None:
 
 
 def has_newer(layout: Layout, name: str, url: str) -> bool:
-    """Whether a store has a newer version than the newest that is here."""
+    """Returns whether a store has a newer version than the newest one here."""
     pointer = Remote(url, name).pointer()
     return pointer is not None and pointer.version > max(published_versions(layout.index(name)), default=0)
 

@@ -119,7 +119,7 @@ class _ListBuffer:
                 return ""
 
     def next_is(self, wanted: str) -> bool:
-        """Whether `wanted` is what `skip` returns next; if not, it stays unread."""
+        """Returns whether `skip` would return `wanted` next; if not, it stays unread."""
         found = self.skip()
         if found and found != wanted:
             self.position -= 1
@@ -250,7 +250,7 @@ def parquet_rows(path: Path, needed: Collection[str]) -> Iterator[records.Row | 
                 if unread is None:
                     yield row
                 else:
-                    reason = f"the column {unread} holds what cannot be read: {row.fields[unread]}"
+                    reason = f"the column {unread} holds a value that cannot be read: {row.fields[unread]}"
                     yield records.bad_row(path.name, row, reason)
 
 

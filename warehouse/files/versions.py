@@ -51,7 +51,7 @@ _POLL_SECONDS = 0.5  # chosen: short beside the runs that are waited for, which 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Who writes an index: user, host and process; since when, and until when without another sign of life (UTC)."""
+    """Writer's lease on an index: user, host and process; its start, and its end without a renewal (UTC)."""
 
     user: str
     host: str
@@ -67,13 +67,13 @@ class Lease:
 
     @property
     def is_held(self) -> bool:
-        """Whether its process lives; of another host's, whether it has not run out."""
+        """Returns whether its process lives; for another host, whether the lease has not expired."""
         is_alive = is_running(self.host, self.pid)
         return datetime.now(UTC) < self.until if is_alive is None else is_alive
 
 
 def read_lease(index: IndexFolder) -> Lease | None:
-    """Who is writing an index now, None if nobody is, or does not say; takes no lock."""
+    """Reads the lease of the current writer of an index; None without one. Takes no lock."""
     lease = _lease_in(index.lease)
     return lease if lease is not None and lease.is_held else None
 
@@ -179,7 +179,7 @@ CHECKSUM = "checksum"  # the field of a JSON document that holds its `document_c
 
 @contextmanager
 def try_exclusive(path: Path) -> Iterator[bool]:
-    """Whether nobody holds a shared lock on `path`; while the block runs nobody can take one."""
+    """Takes an exclusive lock on `path` for the block if no shared lock is held; yields whether it did."""
     with path.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -336,8 +336,8 @@ def read_manifest(folder: VersionFolder) -> Manifest:
     ) as error:  # a ValidationError is a ValueError
         raise ManifestMismatchError(
             f"{folder.manifest} is damaged, or is not a manifest that this version of Polyhop reads; build the index "
-            f"again with: polyhop index SOURCE --index {index_of(folder.path)} (what was encoded or paid for is not "
-            "done twice)"
+            f"again with: polyhop index SOURCE --index {index_of(folder.path)} (cached vectors and "
+            "replies are reused)"
         ) from error
 
 
@@ -441,7 +441,7 @@ _FLOW_RUN = "PREFECT__FLOW_RUN_ID"  # Prefect sets it in the processes that it s
 
 
 def starter(flow_run_id: str = "", flow_run_url: str = "") -> Starter:
-    """Who runs this process; without an id, the flow run that Prefect started it for."""
+    """Starter of this process; without an id, the flow run that Prefect started it for."""
     return Starter(
         user=user_name(),
         host=socket.gethostname(),
@@ -492,7 +492,7 @@ def read_runs(folder: IndexFolder) -> list[RunRecord]:
 
 
 def stage_timings(folder: IndexFolder, version: int) -> dict[str, StageTiming]:
-    """What the stages took that built a version: each in the last run up to it that did not take its result over.
+    """Timings of the stages that built a version: of the last run up to it that computed each.
 
     A stage whose run is not in the history is not among them.
     """

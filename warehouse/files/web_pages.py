@@ -81,7 +81,7 @@ class _Block:
 
     @property
     def is_around(self) -> bool:
-        """Whether it is not part of what the page says."""
+        """Returns whether the block is boilerplate around the page's content."""
         leads_away = self.links >= _FEWEST_LINKS and self.linked >= _LINKED_SHARE * self.characters
         return self.around * 2 > self.characters or (leads_away and not self.level)
 

@@ -160,7 +160,7 @@ def translated(address: Address) -> Iterator[None]:
     except (exceptions.ServiceUnavailable, exceptions.SessionExpired, exceptions.TransientError, OSError) as error:
         if "Memory" in (getattr(error, "code", None) or ""):
             raise errors.StoreError(
-                f"A statement needs more memory than Neo4j at {uri} gives it; raise server.memory.heap.max_size."
+                f"A statement needs more memory than Neo4j at {uri} allows; raise server.memory.heap.max_size."
             ) from error
         raise errors.StoreUnavailableError(
             f"No Neo4j server answers at {uri} ({_first_line(error)}); start it (docker compose up -d) or check "

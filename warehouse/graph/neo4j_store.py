@@ -112,7 +112,9 @@ def question_values(question: SpreadQuestion, keys: Sequence[str]) -> dict[str, 
     """The question as parameters of the query."""
     for name in question.names:
         if not name.entities and name.vector is None:
-            raise AlgorithmError(f"'{name.name}' is not an entity's name; encode its hint with the question first.")
+            raise AlgorithmError(
+                f"'{name.name}' is not the name of an entity; encode its hint with the question first."
+            )
     names = [
         {"keys": [keys[number] for number in name.entities], "vector": None if name.entities else _values(name.vector)}
         for name in question.names
@@ -177,7 +179,7 @@ class Neo4jStore:
         self._connection.alter(cypher("schema", "await_indexes"), {"seconds": AWAIT_SECONDS})
 
     def recorded(self) -> GraphRecord | None:
-        """What the database says it holds of the index; None if nothing, or a part."""
+        """Record of the version of the index in the database; None if there is none, or an incomplete one."""
         rows = self._connection.read(cypher("schema", "recorded"), {"index": self._index})
         held = rows[0]["record"] if rows else {}
         if not held.get("complete"):
@@ -247,7 +249,7 @@ class Neo4jStore:
             raise StoreError(f"Neo4j did not build the vector index of '{self._index}'; check its log.")
 
     def has_vector_index(self, dimension: int) -> bool:
-        """Whether the vector index answers for vectors of this dimension; for 0, whether there is none."""
+        """Returns whether the vector index is online for vectors of this dimension; for 0, whether there is none."""
         return self._vector_index() == (("ONLINE", dimension) if dimension else ("", 0))
 
     def _vector_index(self) -> tuple[str, int]:
@@ -288,7 +290,7 @@ class Neo4jStore:
     def _hold_and_run(self, text: str, values: Mapping[str, Any]) -> None:
         index = {"index": self._index}
         refusal = StoreConflictError(
-            f"Another export of index '{self._index}' to the same database has begun; this one has stopped."
+            f"Another export of index '{self._index}' to the same database has started; this one has stopped."
         )
         hold = (cypher("schema", "hold"), index)
         self._connection.write_held(hold, {"epoch": self._epoch}, (text, index | dict(values)), refusal)

@@ -59,7 +59,7 @@ class Batches:
 
     @property
     def are_open(self) -> bool:
-        """Whether any batch of the model, of whatever index, is not taken in yet."""
+        """Returns whether any batch of the model, of any index, is still open."""
         return bool(self._replies.parts(self._model))
 
     def want(self, requests: Mapping[str, ChatRequest[Any]]) -> set[str]:
@@ -113,8 +113,8 @@ class Batches:
             if not self._budget.has_room_for(together):
                 if is_first:
                     raise errors.BudgetExceededError(
-                        "The budget of this run has no room for a single request of a batch; raise max_tokens or "
-                        "max_cost_usd. Everything so far is kept."
+                        "The budget of this run does not cover a single request of a batch; raise max_tokens or "
+                        "max_cost_usd. Finished work is kept."
                     )
                 break
             if len(keys) == settings.batch_requests or (keys and size + body_bytes + LINE_BYTES > MOST_BYTES):
@@ -146,7 +146,7 @@ class Batches:
             raise
 
     def has_news(self) -> bool:
-        """Whether a run would find more than it did: a batch of this index has ended, or is still to be submitted."""
+        """Returns whether a run would make progress: a batch of this index has ended, or is still to be submitted."""
         parts = self._own() or self._replies.parts(self._model)
         for part in parts:
             state = self._tried(partial(self._endpoint.look, part.batch_id)) if part.batch_id else None
@@ -177,14 +177,14 @@ class Batches:
                     self._collect(part, state)
         if refused:
             raise errors.ModelRejectedError(
-                f"{self._model} refused {plural(len(refused), 'batch', 'batches')} as a whole ({'; '.join(refused)}). "
-                "Nothing of it is paid, and the next run submits it again; if it was too large, lower "
+                f"{self._model} refused {plural(len(refused), 'batch', 'batches')} ({'; '.join(refused)}). "
+                "Nothing was billed, and the next run submits again; if a batch was too large, lower "
                 "models.batch_tokens or models.batch_requests."
             )
         return self._waiting() if self._own() else None
 
     def _waiting(self) -> errors.WaitingError:
-        """What this index waits for: its own batches, or those of another index that asked the same."""
+        """Error that this index waits: for its own batches, or for those of another index with the same requests."""
         parts = self._own() or self._replies.parts(self._model)
         count = sum(part.worst.calls for part in parts)
         who, otherwise = (f"Index '{self._index}' waits", "with --wait")
@@ -193,7 +193,7 @@ class Batches:
         return errors.WaitingError(
             f"{who} for {plural(count, 'reply', 'replies')} of {self._model} in "
             f"{plural(len(parts), 'batch', 'batches')}, due within {WINDOW_HOURS} hours of submission. Run the same "
-            f"command again later, or {otherwise}; nothing is asked twice.",
+            f"command again later, or {otherwise}; no request is sent twice.",
             count,
         )
 
@@ -246,7 +246,7 @@ class Batches:
         self._budget.book(Usage(), part.worst)
 
     def _tried(self, call: Callable[[], T]) -> T:
-        """What a call brings, after at most `models.max_attempts`."""
+        """Makes a call, with at most `models.max_attempts` attempts."""
 
         def attempt() -> T:
             try:

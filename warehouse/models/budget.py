@@ -1,4 +1,4 @@
-"""What a run may spend on models, what a model costs, and which token counts to believe.
+"""Budget of a run, prices of models, and plausibility of token counts.
 
 Its caller says how long an output may become. Invariant: what was spent exceeds a limit by
 no more than calls in flight took beyond what was reserved for them.
@@ -28,7 +28,7 @@ Price = tuple[float, float]  # USD per million tokens of prompts and of completi
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What a call in flight may take at most: tokens, and USD."""
+    """Maximum cost of a call in flight: tokens, and USD."""
 
     tokens: int
     cost_usd: float
@@ -36,7 +36,7 @@ class Reservation:
 
 @dataclass(slots=True)
 class _Account:
-    """What all models of a run share."""
+    """State shared by all models of a run."""
 
     tokens: int = 0
     cost_usd: float = 0.0
@@ -90,7 +90,7 @@ class Budget:
         most_usd = "" if self._max_cost_usd is None else f" of {cost_words(self._max_cost_usd)}"
         return (
             f"The budget of this run is used up: {account.tokens}{most_tokens} tokens are spent ({spent}{most_usd}), "
-            f"and the next call may take {tokens} tokens ({cost_words(cost_usd)}). Everything so far is kept; to "
+            f"and the next call may take {tokens} tokens ({cost_words(cost_usd)}). Finished work is kept; to "
             "continue, run the same command again, or raise max_tokens or max_cost_usd."
         )
 
@@ -120,7 +120,7 @@ class Budget:
             self._account.changed.notify_all()
 
     def has_room_for(self, usage: Usage) -> bool:
-        """Whether so much could be spent now."""
+        """Returns whether this amount could be spent now."""
         wanted = Reservation(usage.prompt_tokens + usage.completion_tokens, usage.cost_usd or 0.0)
         with self._account.changed:
             return self._fits(wanted, self._account.in_flight)
@@ -132,7 +132,7 @@ class Budget:
         return (prompt_tokens * self._price[0] + completion_tokens * self._price[1]) / TOKENS_PER_PRICE
 
     def _fits(self, wanted: Reservation, others: list[Reservation]) -> bool:
-        """Whether the call and others may be made after what is spent."""
+        """Returns whether the budget allows the call and others in addition to what is spent."""
         calls, account = [wanted, *others], self._account
         is_few = self._max_tokens is None or account.tokens + sum(call.tokens for call in calls) <= self._max_tokens
         cost = account.cost_usd + sum(call.cost_usd for call in calls)
@@ -188,7 +188,7 @@ def table_entry(model: str) -> dict[str, Any]:
 
 
 def has_price_list() -> bool:
-    """Whether litellm is installed, whose tables know the prices of models."""
+    """Returns whether litellm is installed, whose tables list the prices of models."""
     return (_litellm_folder() / _PRICES).is_file()
 
 

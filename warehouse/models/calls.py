@@ -140,7 +140,7 @@ class Stop:
             self.reason = self.reason or reason
 
     def is_set(self) -> bool:
-        """Whether to start nothing more."""
+        """Returns whether to start no more calls."""
         return self.reason is not None
 
 
@@ -214,7 +214,7 @@ class PaidCalls:
         self._limiter = RateLimiter(*limits, clock=clock, sleep=sleep)
 
     def _attempts(self, request: PaidRequest, attempt: Callable[[], R]) -> R:
-        """What an attempt brings, after at most `models.max_attempts`."""
+        """Makes at most `models.max_attempts` attempts; returns the first result."""
         retrying = Retrying(
             retry=retry_if_exception(lambda error: self._is_worth_another(error, request)),
             stop=stop_after_attempt(self._settings.max_attempts),
@@ -236,7 +236,7 @@ class PaidCalls:
         """
         with self._limiter.call() as in_flight:
             if request.stop.is_set():
-                raise errors.BudgetExceededError("The run is stopping; this call was not made.")
+                raise errors.BudgetExceededError("The run is stopping, so this call was not made.")
             reserved = self._budget.reserve(tokens, longest)
             usage, own, text, error, call_id = Usage(), None, "", "OutcomeUnknown", None
             started = self._clock()
@@ -285,7 +285,7 @@ class PaidCalls:
         return Usage(1, prompt_tokens, completion_tokens, cost, self._clock() - started)
 
     def _is_worth_another(self, error: BaseException, request: PaidRequest) -> bool:
-        """Whether the next call may end better.
+        """Returns whether another attempt may succeed.
 
         Not if the run is stopping, nor if we should wait for ever, nor if there never was a server, nor if too many
         calls timed out with the server to themselves: of this request, or of all before a reply.

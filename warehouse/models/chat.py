@@ -122,7 +122,7 @@ class Chat(PaidCalls):
         return ordered
 
     def _remembered(self, by_key: Mapping[str, ChatRequest[Any]]) -> Outcomes:
-        """What needs no call: cached replies, and texts of batches, or of runs that were killed before they stored.
+        """Outcomes without a call: cached replies, texts of batches, and of runs killed before they stored them.
 
         A request that has failed is asked again.
         """
@@ -179,7 +179,7 @@ class Chat(PaidCalls):
                     raise errors.ReplyRefusedError(f"The model declined to answer: {said.refusal[:200].rstrip('.')}.")
                 if said.is_cut:
                     raise errors.MalformedReplyError(
-                        f"The reply ended at its limit of {longest} tokens; the whole of it is needed, in fewer words."
+                        f"The reply was cut at its limit of {longest} tokens; reply completely in fewer words."
                     )
                 reply, rung = read_reply(said.text, form)
             except (errors.MalformedReplyError, errors.ReplyRefusedError) as error:
@@ -220,7 +220,7 @@ class Chat(PaidCalls):
                 return None
             if name == errors.ModelUnreachableError.__name__:
                 return errors.ModelEndpointError(
-                    f"{outcome.error.rstrip('.')}. Nothing was asked; start the server, or correct models.api_base."
+                    f"{outcome.error.rstrip('.')}. No request was sent; start the server, or correct models.api_base."
                 )
             if self._failures < MOST_FAILURES and name != errors.ModelTimeoutError.__name__:
                 return None
@@ -229,7 +229,7 @@ class Chat(PaidCalls):
             errors.ModelRejectedError.__name__: "check the model's name and its key",
         }.get(name, "run the same command again when the server replies")
         return _OUTAGES.get(name, errors.ModelRejectedError)(
-            f"{outcome.error.rstrip('.')}. No request had a reply so far, so nothing is asked any more; {advice}."
+            f"{outcome.error.rstrip('.')}. No request has had a reply so far, so the run stops; {advice}."
         )
 
     def _source(self, key: str, request: ChatRequest[Any]) -> ReplySource:

@@ -208,7 +208,7 @@ class Completions:
                 raise
             # The server refuses a parameter; the next call goes without it.
             message = failed.failure.message if failed.failure else str(failed.error)
-            rejected = errors.ModelRejectedError(f"The server refuses a form of structured output: {message}")
+            rejected = errors.ModelRejectedError(f"The server rejects this form of structured output: {message}")
             rejected.retryable = True
             raise CallFailedError(rejected, may_be_billed=False) from failed
         self._is_form_proven = True

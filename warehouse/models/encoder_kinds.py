@@ -104,7 +104,7 @@ def _output(session: Any, folder: Path) -> tuple[str, Callable[[Tokens], NDArray
     modes = modes or [str(config.get("pooling_mode", ""))]
     if len(modes) > 1 or modes[0] not in _POOLINGS:
         raise ModelFileError(
-            f"The model in {folder} is pooled by {' and '.join(modes) or 'nothing'}; Polyhop knows one of "
+            f"The model in {folder} is pooled by {' and '.join(modes) or 'nothing'}; Polyhop supports one of "
             f"{', '.join(_POOLINGS)}."
         )
     return tokens[0], _POOLINGS[modes[0]]
@@ -145,7 +145,7 @@ class OpenedEncoder:
 
 @dataclass(frozen=True, slots=True)
 class EncoderNeeds:
-    """What opening an encoder may need."""
+    """Inputs for opening an encoder."""
 
     choice: EncoderChoice
     threads: int
@@ -157,7 +157,7 @@ class EncoderNeeds:
 
     @property
     def model(self) -> str:
-        """What stands behind the kind in the name: a model, a folder."""
+        """Part of the name after the kind: a model, a folder."""
         return self.choice.name.partition(":")[2]
 
 
@@ -261,5 +261,5 @@ def open_model(needs: EncoderNeeds) -> OpenedEncoder:
     """The model of an encoder's name."""
     kind = needs.choice.name.partition(":")[0]
     if kind not in _KINDS:
-        raise ConfigurationError(f"There is no encoder of the kind '{kind}'; known are {', '.join(_KINDS)}.")
+        raise ConfigurationError(f"Unknown kind of encoder '{kind}'; known kinds are {', '.join(_KINDS)}.")
     return _KINDS[kind](needs)

@@ -1,4 +1,4 @@
-"""What calls to all model providers share: answers with their token counts, failures in our words, a deadline."""
+"""Shared code for calls to all model providers: answers with token counts, errors as sentences, a deadline."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ _TRACE = re.compile(r"Traceback \(most recent.*", re.DOTALL)
 
 
 class Reach(Enum):
-    """How far a call came."""
+    """Progress of a call before it failed."""
 
     UNREACHED = "no connection could be made: nothing was sent, nothing is billed"
     UNSENT = "it failed before any connection was tried"
@@ -146,7 +146,7 @@ def server_words(body: Any) -> str:
 
 
 def connection_words(error: BaseException) -> str:
-    """What became of a connection, by the chain of errors down to that of the operating system; "": unknown."""
+    """Cause of a failed connection, by the chain of errors down to the operating system's; "" if unknown."""
     causes = list(causes_of(error))
     of_system = [str(cause.strerror).lower() for cause in causes if isinstance(cause, OSError) and cause.strerror]
     of_client = [str(cause).lower() for cause in causes if isinstance(cause, httpx.TransportError)]
@@ -154,7 +154,7 @@ def connection_words(error: BaseException) -> str:
 
 
 def connection_reach(error: BaseException) -> Reach | None:
-    """How far a call came, by the errors of httpx in its chain; None without one."""
+    """Progress of a call, by the errors of httpx in its chain; None without one."""
     for cause in causes_of(error):
         if isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.UnsupportedProtocol):
             return Reach.UNREACHED
@@ -253,7 +253,7 @@ def completion_of(document: Any) -> Answer[Completion]:
     """
     choices = document.get("choices") if isinstance(document, dict) else None
     if not isinstance(choices, list):
-        raise errors.MalformedReplyError("The reply is no chat completion.")
+        raise errors.MalformedReplyError("The reply is not a chat completion.")
     choice = _mapping(choices[0] if choices else None)
     message, usage = _mapping(choice.get("message")), _mapping(document.get("usage"))
     content, refusal, reason = message.get("content"), message.get("refusal"), choice.get("finish_reason")

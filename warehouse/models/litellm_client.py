@@ -49,7 +49,7 @@ _IMPORTING = Lock()
 
 
 def require_litellm() -> None:
-    """Imports nothing."""
+    """Raises if litellm is missing, without importing it."""
     if find_spec("litellm") is None:
         raise errors.ConfigurationError(
             f"Models of providers and of servers need the package litellm; {errors.install_words('models')}."
@@ -124,7 +124,7 @@ def _quiet_litellm() -> Any:
 
 
 def address_of(model: str, api_base: str) -> dict[str, str]:
-    """Where to call; a server of one's own often wants no key, but the protocol's client does."""
+    """Address arguments of a call; local servers need no key, but the protocol's client requires one."""
     if not api_base:
         return {}
     return {"api_base": api_base} | ({} if os.environ.get(key_variable(model)) else {"api_key": "none"})
@@ -169,7 +169,7 @@ def call_failed(error: Exception, model: str, where: str) -> CallFailedError:
 
 
 def _reach_of(error: BaseException) -> Reach:
-    """How far the call came."""
+    """Progress of a failed call."""
     import openai
 
     if (reach := connection_reach(error)) is not None:
@@ -232,7 +232,7 @@ def embeddings(
         return answer.model_dump()
     except (ValueError, TypeError, KeyError, AttributeError) as error:  # litellm's own, at a reply of another form
         message = one_line(connection_words(error) or str(error))
-        malformed = errors.MalformedReplyError(f"The reply of {where} is none of embeddings: {message}")
+        malformed = errors.MalformedReplyError(f"The reply of {where} has no embeddings: {message}")
         raise CallFailedError(malformed, may_be_billed=True) from error
 
 
@@ -262,7 +262,7 @@ class BatchEndpoint:
         self._name, provider, *_ = import_litellm().get_llm_provider(model)
         if provider not in BATCH_PROVIDERS:
             raise errors.ConfigurationError(
-                f"Batches of {provider} cannot be found again by a key, so that a killed run might pay twice; "
+                f"Batches of {provider} cannot be looked up by a key, so a killed run might pay twice; "
                 f"models.mode=batch works with {', '.join(BATCH_PROVIDERS)}. Set models.mode=single."
             )
         self._provider = provider
@@ -272,7 +272,7 @@ class BatchEndpoint:
         self._parameters: dict[tuple[str, int], dict[str, Any]] = {}
 
     def body(self, text: str, name: str, reply: type[BaseModel], longest: int) -> dict[str, Any]:
-        """What a single call of `Completions` would send first, as a line of a batch holds it."""
+        """Body of the first request of `Completions`, as a line of a batch holds it."""
         if (name, longest) not in self._parameters:
             litellm = import_litellm()
             asked = {"max_tokens": longest, "response_format": response_format(name, reply)}

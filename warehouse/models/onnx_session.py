@@ -43,7 +43,7 @@ class BFloat16Session:
         core = openvino.Core()
         if "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
             raise ConfigurationError(
-                "This processor does not multiply bfloat16 numbers, which would be slower than float32 here; set "
+                "This processor does not support bfloat16, which would be slower than float32 here; set "
                 "encoder.precision to float32."
             )
         options = {"INFERENCE_PRECISION_HINT": "bf16", "INFERENCE_NUM_THREADS": threads}
@@ -62,7 +62,7 @@ _CPU = Path("/proc/cpuinfo")
 
 
 def faster_precision() -> str:
-    """What a user could set to encode faster on this machine, in a sentence; "" if there is nothing to say.
+    """Sentence on a setting for faster encoding on this machine; "" if there is none.
 
     Linux says what its processor can do, and the gain was measured there; elsewhere nothing is said.
     """
@@ -136,7 +136,7 @@ def clean_text(text: str) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """What an error of another library says, in one line."""
+    """First line of another library's error message."""
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
@@ -197,7 +197,7 @@ def unit_rows(vectors: Any, count: int, dimension: int, model: str) -> NDArray[n
     if dimension and rows.shape[1] != dimension:
         raise InvalidVectorError(
             f"The encoder {model} gave vectors of {rows.shape[1]} dimensions instead of {dimension}; set "
-            "encoder.dimension to what it gives, or encoder.name to the model that is meant."
+            "encoder.dimension to what it gives, or correct encoder.name."
         )
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = np.sqrt((rows * rows).sum(axis=1))

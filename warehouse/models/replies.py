@@ -98,7 +98,7 @@ def _valid(candidates: Iterator[Any], reply: type[ReplyT]) -> tuple[list[ReplyT]
 
 
 def _is_refusal(text: str) -> bool:
-    """Whether a text begins as refusals do, or is an object that holds nothing else."""
+    """Returns whether a text begins like a refusal, or is an object that holds nothing else."""
     value = next(_strict_values(text), None)
     if not isinstance(value, dict) or len(value) != 1:
         return _REFUSAL.match(text) is not None
@@ -113,7 +113,7 @@ def _whole(text: str) -> Iterator[Any]:
 
 
 def _unwrapped(text: str) -> Iterator[Any]:
-    """What is inside fences, prose, a string or a tool call."""
+    """Values inside fences, prose, a string or a tool call."""
     for part in _parts(text):
         for value in _strict_values(part):
             yield value
@@ -121,7 +121,7 @@ def _unwrapped(text: str) -> Iterator[Any]:
 
 
 def _repaired(reply: type[BaseModel], text: str) -> Iterator[Any]:
-    """What can be read without guessing, in the form's own field names; nothing of a text that ends too early."""
+    """Values that can be read without guessing, with the form's field names; none of a text that ends too early."""
     from json_repair import loads
 
     schema = reply.model_json_schema()
@@ -179,7 +179,7 @@ def _strict_values(text: str) -> Iterator[Any]:
 
 
 def _inside(value: Any) -> Iterator[Any]:
-    """What a tool call or a single field holds, down to five levels."""
+    """Value inside a tool call or a single field, down to five levels."""
     for _ in range(5):
         if isinstance(value, list):
             value = value[0] if len(value) == 1 else None

@@ -138,7 +138,7 @@ class QuestionQueue:
         self._patience_seconds = patience_seconds
 
     def run(self, work: Callable[[Transaction], T], kind: Kind = "write") -> T:
-        """What `work` gives, called with a transaction, once per try."""
+        """Calls `work` with a transaction, once per attempt; returns its result."""
         if self._database.is_read_only and kind != "read":
             raise StoreError(f"Cannot write the question queue {self._database.where}: {READ_ONLY}.")
         return transact(self._database, self._patience_seconds, work, kind)
@@ -349,7 +349,7 @@ class QuestionQueue:
 
     def sweep(self) -> None:
         """Takes back leases that ran out and ends questions past their deadline, as every claim does."""
-        if not self._database.is_read_only:  # who only looks sees what the last writer left
+        if not self._database.is_read_only:  # read-only databases are not swept
             self.run(_sweep)
 
     @_transaction("write")
@@ -473,11 +473,11 @@ class QuestionQueue:
         return QueueMetrics(counts=counts, oldest_wait_seconds=waits, worker_count=len(alive))
 
     def count_purgeable(self, older_than_days: float) -> int:
-        """How many jobs `purge` would forget."""
+        """Returns the number of jobs that `purge` would delete."""
         return len(self._purgeable(older_than_days))
 
     def purge(self, older_than_days: float) -> int:
-        """Forgets jobs of which nothing is open and nothing has happened for so long; says how many. One by one."""
+        """Deletes finished jobs idle for `older_than_days`, one transaction each; returns the number deleted."""
         return sum(map(self._purge, self._purgeable(older_than_days)))
 
     @_transaction("read")
@@ -566,10 +566,10 @@ def _retry_named(tx: Transaction, job_id: int, question_ids: list[str], again: M
         state = QuestionState(rows[question_id]["state"]) if question_id in rows else None
         refusal = "it does not exist" if state is None else f"it is {state.value}"
         if state is QuestionState.DONE:
-            refusal = "it has an answer (polyhop jobs replay asks again and keeps it)"
+            refusal = "it has an answer (polyhop jobs replay answers it again without replacing it)"
         if state not in {QuestionState.DEAD, QuestionState.CANCELLED}:
             raise RetryRefusedError(
-                f"Question '{question_id}' of job {job_id} is not asked again: {refusal}. Nothing was changed."
+                f"Question '{question_id}' of job {job_id} cannot be retried: {refusal}. Nothing was changed."
             )
     return tx.run("jobs.retry_named", numbers=[row["number"] for row in rows.values()], **again)
 
@@ -624,7 +624,7 @@ _ALL_JOBS = 1_000_000_000  # a limit that no queue reaches: every job is checked
 
 @dataclass(frozen=True, slots=True)
 class QueueHealth:
-    """What an examination found."""
+    """Result of an examination of the queue."""
 
     version: int  # Of the tables, 0 if there are none yet.
     newest: int  # The version that this Polyhop makes of them when it opens the queue.

@@ -90,7 +90,7 @@ def connect(url: str, patience_seconds: float, clock: Clock | None = None) -> Da
     if name == "sqlite":
         if parsed.database in {None, "", ":memory:"}:
             raise ConfigurationError(
-                "The queue needs a SQLite file (sqlite:///FILE): workers are processes of their own."
+                "The queue needs a SQLite file (sqlite:///FILE), because workers are separate processes."
             )
         path = Path(str(parsed.database))
         is_read_only = not is_writable(path)
@@ -144,7 +144,7 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def passes_by_itself(error: BaseException) -> bool:
-    """Whether the same transaction can be expected to work a little later."""
+    """Returns whether the same transaction can be expected to succeed a little later."""
     if not isinstance(error, DBAPIError) or error.orig is None:
         return False
     if error.connection_invalidated:
@@ -289,8 +289,8 @@ def migrate(database: Database, patience_seconds: float) -> None:
         applied = transact(database, patience_seconds, _apply, "durable")
     if applied > newest:
         raise ManifestMismatchError(
-            f"The question queue {database.where} has tables of version {applied}, this Polyhop knows {newest}: "
-            "upgrade Polyhop."
+            f"The question queue {database.where} has tables of version {applied}, newer than version {newest} of this "
+            "Polyhop; upgrade Polyhop."
         )
 
 

@@ -185,7 +185,7 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def tells_damage(error: duckdb.Error) -> bool:
-    """Whether DuckDB says that a file is not as it wrote it."""
+    """Returns whether DuckDB's error means that a file is damaged."""
     text = str(error).lower()
     broken = (duckdb.FatalException, duckdb.InternalException, duckdb.SerializationException)
     return isinstance(error, broken) or any(sign in text for sign in _OF_DAMAGE)
@@ -243,9 +243,9 @@ _HASHED = {"VARCHAR": "{0}", "BIGINT": "{0}", "BOOLEAN": "{0}", "DOUBLE": "{0}, 
 
 _DIFFERENT = """
 CREATE OR REPLACE TEMP TABLE different AS
-SELECT n.place AS place_now, b.place AS place_before
+SELECT n.row AS row_now, b.row AS row_before
 FROM hashes_now AS n FULL JOIN hashes_before AS b USING (content)
-WHERE n.place IS NULL OR b.place IS NULL
+WHERE n.row IS NULL OR b.row IS NULL
 """
 
 
@@ -307,8 +307,8 @@ def record_since(
     rows = _read_hashes(connection, "hashes_now", now, columns)
     rows_before = _read_hashes(connection, "hashes_before", then, columns)
     connection.execute(_DIFFERENT)
-    added = rows_record(connection, f"FROM {now} WHERE rowid IN (SELECT place_now FROM different)")
-    removed = rows_record(connection, f"FROM {then} WHERE rowid IN (SELECT place_before FROM different)")
+    added = rows_record(connection, f"FROM {now} WHERE rowid IN (SELECT row_now FROM different)")
+    removed = rows_record(connection, f"FROM {then} WHERE rowid IN (SELECT row_before FROM different)")
     found = updated_record(before, removed, added)
     return found if (before.rows, found.rows) == (rows_before, rows) else table_record(connection, table)
 
@@ -331,7 +331,7 @@ def _read_hashes(
     """Fills a temporary table with the hash of each row and where it is; returns how many rows there are."""
     values = (_HASHED.get(type_, "{0}::VARCHAR").format(quoted(name)) for name, type_ in columns)
     connection.execute(
-        f"CREATE OR REPLACE TEMP TABLE {target} AS SELECT hash({', '.join(values)}) AS content, rowid AS place "
+        f"CREATE OR REPLACE TEMP TABLE {target} AS SELECT hash({', '.join(values)}) AS content, rowid AS row "
         f"FROM {source}"
     )
     (rows,) = connection.execute(f"SELECT count(*) FROM {target}").fetchone() or (0,)

@@ -158,7 +158,7 @@ class _Condition:
         raise self._error(node, _TAKEN)
 
     def _compared(self, left: Node, operator: str, right: Sequence[Node]) -> str:
-        """Whether some value of a field is as an operator says of one of these values."""
+        """Condition that some value of a field matches the operator for one of these values."""
         if operator in {"!=", "NOT LIKE"}:
             return f"(NOT {self._compared(left, '=' if operator == '!=' else 'LIKE', right)})"
         field, values = self._field(left), [self._value(each) for each in right]
@@ -218,7 +218,7 @@ class _Condition:
             return "this version has no dates; they are found with the entities, by the stages of the strategy bridge"
         if not field.startswith(_METADATA):
             meant = nearest_name(field, [*_RECORD_FIELDS, *_DATE_FIELDS]) or f"metadata.{field}"
-            return f"there is no field '{field}'; did you mean {'metadata.NAME' if field == 'metadata' else meant}?"
+            return f"unknown field '{field}'; did you mean {'metadata.NAME' if field == 'metadata' else meant}?"
         known = sorted(name.removeprefix(_METADATA) for name in self._types if name.startswith(_METADATA))
         near = nearest_name(field.removeprefix(_METADATA), known)
         if near:
@@ -245,7 +245,7 @@ class _Condition:
 
 
 def _misfit(kind: str, operator: str, value: Value) -> str | None:
-    """Why a field of this type cannot be compared with a value, None if it can."""
+    """Reason why a field of this type cannot be compared with a value; None if it can."""
     if operator in _TEXT_FUNCTIONS.values():
         if isinstance(value, str) and value.count("%") <= MAX_WILDCARDS:
             return None
@@ -263,7 +263,7 @@ def _misfit(kind: str, operator: str, value: Value) -> str | None:
 
 
 def _interval(value: Value) -> tuple[datetime, datetime] | None:
-    """When a date begins and the next one does, in UTC; a whole number is a year."""
+    """Beginning of a date and of the next one, in UTC; a whole number is a year."""
     if isinstance(value, str):
         return interval_of(value)
     is_year = not isinstance(value, bool) and value.is_integer() and 1 <= value <= _LATEST_YEAR

@@ -41,7 +41,7 @@ _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     "max_temp_directory_size": "0KB",
 }
 SQL_MEMORY_MB: int = Settings.model_fields["sql_memory_mb"].default  # where there are no settings
-TOO_MUCH_MEMORY = "The query takes more memory than sql_memory_mb allows; ask for less, or raise it."
+TOO_MUCH_MEMORY = "The query takes more memory than sql_memory_mb allows; select less data, or raise the setting."
 _EXPLAIN = re.compile(
     r"\s*EXPLAIN(?:\s+ANALYZE)?(?:\s*\((?:ANALYZE|FORMAT)\b[\w\s,]*\))?(?P<explained>.*)", re.IGNORECASE | re.DOTALL
 )
@@ -152,8 +152,8 @@ def _refusals(*, may_read_files: bool) -> Iterator[None]:
             reason = f"SQL on an index reads its tables and files below the allowed folders only: {_words(error)}."
             raise StatementRejectedError(reason) from error
         raise StatementRejectedError(
-            "SQL on an index reads its tables only, no files and nothing from the network; to read files of your own "
-            "below a folder, say --allow-files DIR (in Python allow_files=)."
+            "SQL on an index reads its tables only, no files and nothing from the network; to read your own files "
+            "below a folder, add --allow-files DIR (in Python allow_files=)."
         ) from error
     except duckdb.OutOfMemoryException as error:
         raise StatementRejectedError(TOO_MUCH_MEMORY) from error
@@ -195,7 +195,7 @@ def _refusal(what: str) -> StatementRejectedError:
 
 
 def _words(error: duckdb.Error) -> str:
-    """What DuckDB says and suggests, as one line; the excerpt of the query that it repeats is left out."""
+    """Message and suggestion of DuckDB on one line, without the excerpt of the query."""
     text = re.split(r"\n\s*\n?LINE \d+:", str(error), maxsplit=1)[0]
     return " ".join(text.split()).rstrip(".")
 
@@ -208,13 +208,13 @@ _SCAN = "PYTHON_ARROW_SCAN"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a query asks of a table; DuckDB applies its conditions again, so that more than was asked may be read."""
+    """Part of a table that a query needs; DuckDB applies its conditions again, so it may be more than needed."""
 
     columns: frozenset[str] | None = None  # Names of the columns; None: all.
     keys: frozenset[int] | None = None  # Values of the table's first key column; None: all.
 
     def wants(self, *columns: str) -> bool:
-        """Whether any of these columns is asked for."""
+        """Returns whether any of these columns is needed."""
         return self.columns is None or not self.columns.isdisjoint(columns)
 
 
@@ -237,7 +237,7 @@ class LazyTable:
         return self.described.arrow.empty_table()
 
     def is_named_in(self, query: str) -> bool:
-        """Whether a query may read it; a comment or a string that holds the name counts."""
+        """Returns whether a query may read it; its name in a comment or a string counts."""
         return re.search(rf"\b{re.escape(self.name)}\b", query, re.IGNORECASE) is not None
 
 
@@ -247,7 +247,7 @@ def shown_in(tables: Sequence[LazyTable], query: str) -> Sequence[LazyTable]:
 
 
 def wanted(connection: duckdb.DuckDBPyConnection, query: str, tables: Sequence[LazyTable]) -> Wanted:
-    """What a query that only reads asks of large tables (registered without rows), by DuckDB's plan of it.
+    """Part of large tables (registered without rows) that a reading query needs, by DuckDB's plan of it.
 
     All columns that any of them is asked for, and values of the first column of the key, which is the same in all, if
     every reading of them is limited to some.
@@ -410,7 +410,7 @@ def _vector_table(index: IndexFolder, folder: VersionFolder, kind: str, record: 
         f"Vectors of kind '{kind}', {record.dimension} numbers each, by {record.model}.",
         ("id",),
         (
-            text_column("id", "id of what the vector is of"),
+            text_column("id", "id of the embedded row"),
             Column("vector", pa.list_(pa.float32(), record.dimension), "the vector"),
         ),
     )

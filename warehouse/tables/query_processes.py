@@ -137,7 +137,7 @@ class QueryProcesses:
             worker.look()
             is_reusable = worker.taken < _WORN_SHARE * self._memory_mb * 1_000_000
         except (EOFError, OSError) as error:
-            raise StatementRejectedError("The process of the query ended; ask for less.") from error
+            raise StatementRejectedError("The process of the query ended; select less data.") from error
         finally:
             with self._lock:
                 self._busy.remove(worker)
@@ -153,7 +153,8 @@ class QueryProcesses:
         while not worker.connection.poll(_WATCH_SECONDS):
             if time.monotonic() > deadline:
                 raise StatementRejectedError(
-                    f"The query was ended after {limits.seconds:g} s; ask for less, or run it with polyhop sql, which "
+                    f"The query was stopped after {limits.seconds:g} s; select less data, or run it with polyhop "
+                    "sql, which "
                     "waits."
                 )
             worker.look()
@@ -173,12 +174,12 @@ def _started(memory_mb: int) -> _Worker:
     worker = _Worker(process, ours)
     if not ours.poll(_START_SECONDS):
         worker.end()
-        raise StoreError(f"No process for SQL has started within {_START_SECONDS:g} s; ask again later.")
+        raise StoreError(f"The SQL process did not start within {_START_SECONDS:g} s; try again later.")
     try:
         ours.recv()
     except EOFError as error:
         worker.end()
-        raise StoreError("The process for SQL has ended at its start; the server's log says why.") from error
+        raise StoreError("The SQL process failed to start; see the server's log.") from error
     worker.look()
     worker.base, worker.taken = worker.taken, 0
     return worker

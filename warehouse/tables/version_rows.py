@@ -1,4 +1,4 @@
-"""What published versions say: differences of two, decisions about names, rows for export, passages of relations."""
+"""Rows of published versions: differences of two, decisions about names, exports, passages of relations."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ from polyhop.schemas.records import SourceKind
 from polyhop.schemas.settings import ResolutionSettings
 from polyhop.schemas.tables import CHANGE_KINDS
 from polyhop.warehouse.build import kept_files
-from polyhop.warehouse.files.disk import GRAPHML, JSON_LINES, named_file, require_place, writing
+from polyhop.warehouse.files.disk import GRAPHML, JSON_LINES, named_file, require_writable, writing
 from polyhop.warehouse.files.layout import Layout, VersionFolder
 from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.statements import statement, statements
@@ -66,7 +66,7 @@ _THINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """How many things of one sort differ between two versions, by kind, and the first of them."""
+    """Number of differing things of one sort between two versions, by kind, and the first of them."""
 
     counts: dict[str, int]
     first: list[dict[str, Any]]
@@ -94,7 +94,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, name: str, limit: int) -> list[
 
 @dataclass(frozen=True, slots=True)
 class NameRecords:
-    """What is known about some names."""
+    """Records of some names."""
 
     entities: dict[str, tuple[str, str | None]]  # Key to name and type, of entities.
     decisions: list[Decision]  # Decisions about the names, in order.
@@ -105,7 +105,7 @@ class NameRecords:
 
 
 def read_name_records(layout: Layout, index: str, keys: Sequence[str]) -> NameRecords:
-    """What the current version knows about these names, and about the entities that they lead to."""
+    """Reads the current version's records of these names, and of the entities that they lead to."""
     asked = {"keys": list(keys)}
     with hold_version(layout, index) as held, connect(held.folder.tables, read_only=True) as connection:
         manifest = read_manifest(held.folder)
@@ -212,7 +212,7 @@ def export_graphml(tables: Path, target: Path) -> tuple[int, int]:
 def export_parquet(tables: Path, folder: Path) -> tuple[int, int]:
     """Writes entities and relations as two Parquet files in a folder, which is made if need be; says how many."""
     if not folder.is_dir():
-        require_place(folder, "the graph")
+        require_writable(folder, "the graph")
         with writing("the graph", folder):
             folder.mkdir()
     with (

@@ -84,12 +84,12 @@ def _entity_text(name: str, description: str) -> str:
 
 
 def _noun(_: Settings, noun: str) -> Mapping[str, object]:
-    """What begins the names of the tables that the propositions of a graph are in."""
+    """Prefix of the names of the tables with a graph's propositions."""
     return {"noun": noun}
 
 
 def _hub_texts(_: Settings, kind: str) -> Mapping[str, object]:
-    """Which rows of the table `hub_texts` a kind has: those that are called as it is."""
+    """Rows of the table `hub_texts` of a kind: those with its name."""
     return {"kind": kind}
 
 
@@ -265,7 +265,7 @@ def spread(questions: Vectors, texts: Vectors, rank: int = RANK) -> float:
 
 
 def cosine_scale(own: float, reference: float) -> float:
-    """How much a cosine of an encoder is worth beside the reference's, by their spreads over the same texts.
+    """Scale of an encoder's cosine relative to the reference's, by their spreads over the same texts.
 
     `own / reference`, from 1/20 to 20, rounded, so that the last bits of vectors do not count; else 1.
     """

@@ -61,7 +61,7 @@ def translated(database: Path) -> Iterator[None]:
         if reason is not None:
             raise StoreError(f"Cannot write vectors to {database}: {reason}.") from error
         said = str(error).strip().split("\n", 1)[0].removeprefix("lance error: ").split(", /root/")[0]
-        raise DamagedStoreError(database, index_of(database), f"LanceDB says: {said[:120]}") from error
+        raise DamagedStoreError(database, index_of(database), f"LanceDB failed: {said[:120]}") from error
 
 
 # Source: architecture.md section 3; algorithms.md 2.8, 2.9.
@@ -75,7 +75,7 @@ _BLOCK_ROWS = 1 << 13  # rows that the sample is compared with at once: cosines,
 
 
 def has_hnsw(table: Any) -> bool:
-    """Whether a graph of our making covers every row."""
+    """Returns whether an HNSW graph built by Polyhop covers every row."""
     index = next((one for one in table.list_indices() if list(one.columns) == ["vector"]), None)
     if index is None or index.num_unindexed_rows:
         return False
@@ -252,7 +252,7 @@ class LanceVectors:
                 self._write_list(files, is_changing=True)
 
     def is_changing(self) -> bool:
-        """Whether changes began and never ended: to who holds the writer's lease, that a process was killed."""
+        """Returns whether unfinished changes exist: for the holder of the writer's lease, a killed process."""
         with suppress(DamagedStoreError):
             return bool(self._unfinished_lists()) or self._listed()[1]
         return False
@@ -269,7 +269,7 @@ class LanceVectors:
         self._write_list(checksums, is_changing=False)
 
     def find_damage(self, table: str) -> list[str]:
-        """What is wrong with the files of a table, in sentences; nothing is known of a database without a list."""
+        """Damage to the files of a table, in sentences; unknown for a database without a list."""
         try:
             files, is_changing = self._listed(table)
         except DamagedStoreError:
@@ -300,7 +300,7 @@ class LanceVectors:
             raise DamagedStoreError(path, index_of(path)) from error
 
     def _known(self) -> dict[str, str]:
-        """What is listed; nothing if the list itself is damaged, for then no table is built on (`find_damage`)."""
+        """Listed files; none if the list itself is damaged, for then no table is built on (`find_damage`)."""
         with suppress(DamagedStoreError):
             return self._listed()[0]
         return {}
@@ -367,7 +367,7 @@ class LanceTable:
         return self._table.query().nearest_to(vector).distance_type("cosine").nprobes(probes).limit(count)
 
     def places_of(self, rows: VectorRows) -> dict[str, NDArray[Any]]:
-        """What of `rows` the table holds: the arrays that `partitions_of` describes (warehouse/artefacts.py)."""
+        """Arrays that `partitions_of` describes (warehouse/artefacts.py), for the stored part of `rows`."""
         stored = self._all("id", "content_hash").combine_chunks().sort_by("_rowid")
         numbers = pc.index_in(stored["id"], pa.array(rows.ids, pa.string()))
         is_same = pc.equal(stored["content_hash"], pa.array(rows.hashes, pa.string()).take(numbers))
@@ -449,7 +449,7 @@ def _open_table(database: Path, name: str) -> Any:
 
 
 def _fragment_count(table: Any) -> int:
-    """How many files of rows could be joined."""
+    """Number of files of rows that could be joined."""
     return int(table.stats()["fragment_stats"]["num_small_fragments"])
 
 

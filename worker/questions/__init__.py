@@ -1,1 +1,1 @@
-"""What is found in a question before anything is retrieved for it."""
+"""Analysis of a question before retrieval."""

@@ -34,7 +34,7 @@ class NamedEntity(BaseModel):
 
 
 class EntitiesReply(BaseModel):
-    """What a model replies to query.entities."""
+    """Reply of a model to query.entities."""
 
     entities: list[NamedEntity] = Field(description="The names in the question.")
 
@@ -137,7 +137,7 @@ MOST_COMPONENTS = 20  # So many are searched for; a reply of any length costs no
 
 
 class ComponentsReply(BaseModel):
-    """What a model replies to hub.components."""
+    """Reply of a model to hub.components."""
 
     components: list[str] = Field(description="Key terms and claims of the question, in its own words.")
 

@@ -20,7 +20,7 @@ _MATCHES: tuple[Match, ...] = ("exact", "alias", "vector")
 
 
 def entities_per_name(budget: int, name_count: int) -> int:
-    """How many nearest entities each name may have: `max(1, budget // names)`. Source: algorithms.md 1.5 step 2b."""
+    """Maximum number of nearest entities per name: `max(1, budget // names)`. Source: algorithms.md 1.5 step 2b."""
     return max(1, budget // max(1, name_count))
 
 
@@ -31,7 +31,7 @@ Search = Callable[[NDArray[np.float32], int], NDArray[np.intp]]
 def find_seeds(
     vectors: NDArray[np.float32], question: SpreadQuestion, rule: SeedRule, search: Search | None = None
 ) -> tuple[Seed, ...]:
-    """Where a question's activation starts.
+    """Finds the seeds of a question's activation.
 
     Args:
         vectors: Shape (n, d), float32: of all entities; a row of zeros is a missing vector.
@@ -51,7 +51,9 @@ def find_seeds(
         if name.entities:
             found += [(entity, 1.0, name.match) for entity in name.entities]
         elif name.vector is None:
-            raise AlgorithmError(f"'{name.name}' is not an entity's name; encode its hint with the question first.")
+            raise AlgorithmError(
+                f"'{name.name}' is not the name of an entity; encode its hint with the question first."
+            )
         else:
             near = nearest(vectors, name.vector, count, search)
             scores = seed_scores(vectors[near], name.vector, question.vector, rule.score)

@@ -86,7 +86,7 @@ class TermImpacts:
         return self.passages[self.indptr[term] : self.indptr[term + 1]]
 
     def weighed(self, term: int) -> tuple[NDArray[np.float64], float]:
-        """What one occurrence of a term in the question adds to each of its passages, and the most.
+        """Contribution of one occurrence of a query term to each of its passages, and the maximum.
 
         Returns:
             `idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / mean length))` for every posting.
@@ -207,7 +207,7 @@ def _read_in_part(
 
 
 def containment(index: TermImpacts, terms: Sequence[int], passages: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Which of a few passages have which terms.
+    """Matrix of the terms that a few passages contain.
 
     Args:
         index: The postings.
@@ -232,7 +232,7 @@ ENOUGH = 3  # Common passages that make BM25 trusted in full. Source: bridge-mas
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """How far a question's BM25 is trusted."""
+    """Trust in a question's BM25 ranking."""
 
     completeness: float  # kappa: the share of its words, by idf, that BM25's top passage has, 0 to 1.
     agreement: int  # o: passages in both rankings' first `DEPTH`.

@@ -78,7 +78,7 @@ def seed_passages(
 
 
 def walk_part(mass: NDArray[np.float64], weight: float, reference: float) -> NDArray[np.float64]:
-    """What the walk adds to the similarity of question and passage.
+    """Contribution of the walk to the similarity of question and passage.
 
     Args:
         mass: Shape (n,), at least 0: from the walk.
@@ -112,7 +112,7 @@ def flat_walk_part(mass: NDArray[np.float64], weight: float, reference: float) -
 def walk_parts(
     masses: Masses, part: Callable[[NDArray[np.float64], float, float], NDArray[np.float64]], weight: float, rank: int
 ) -> Masses:
-    """What the walk adds to each passage by `walk_part` or `flat_walk_part`; the mass of a rank counts as 1."""
+    """Contribution of the walk to each passage by `walk_part` or `flat_walk_part`; the mass of a rank counts as 1."""
     reference = walk_reference(masses.held, rank)
     return masses.mapped(lambda mass: part(mass, weight, reference))
 
@@ -177,7 +177,7 @@ def common_count(passage_count: int, share: float) -> float:
 
 
 def is_unnested(keys: Sequence[str]) -> NDArray[np.bool_]:
-    """Which keys are no run of whole words inside another one.
+    """Mask of the keys that are not a run of whole words inside another key.
 
     Returns:
         Shape (len(keys),).

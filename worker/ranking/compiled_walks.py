@@ -174,7 +174,7 @@ def _mean(values: Floats, path: Integers, count: int) -> float:
 
 
 def _is_before(kept: Kept, place: int, path: Integers, count: int, score: float) -> bool:
-    """Whether a path comes before the one kept at `place`: by rounded score, then length, then nodes."""
+    """Returns whether a path precedes the one kept at `place`: by rounded score, then length, then nodes."""
     paths, lengths, scores = kept
     left, right = np.rint(score * 1e12), np.rint(scores[place] * 1e12)
     if left != right:

@@ -41,7 +41,7 @@ _HASH_PARTS = 4  # 8 bytes each of a sha256, compared as large numbers in the or
 
 @dataclass(frozen=True, slots=True)
 class PathScores:
-    """What a question gives every path, shape (p,), and the distinct texts of rows, shape (t,).
+    """Scores of a question for every path, shape (p,), and for the distinct texts of rows, shape (t,).
 
     From 0 to 1; minus infinity for what search does not see.
     """
@@ -271,7 +271,7 @@ def in_order(hubs: list[ScoredHub]) -> list[ScoredHub]:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What one level of a search found."""
+    """Result of one level of a search."""
 
     number: int  # From 1. Levels that reach no hub are left out.
     hubs: tuple[ScoredHub, ...]  # The best, in descending order of hub score.

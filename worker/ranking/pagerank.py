@@ -26,7 +26,7 @@ Mixing = Literal["mass", "fixed", "adaptive"]
 
 @dataclass(frozen=True, slots=True)
 class WalkSeeds:
-    """Where a walk on passages and entities starts; all weights together sum to 1."""
+    """Start of a walk on passages and entities; all weights together sum to 1."""
 
     entities: NDArray[np.intp]  # Shape (m,): distinct entity numbers.
     entity_weights: NDArray[np.float64]  # Shape (m,), at least 0.
@@ -94,7 +94,7 @@ def _scaled(weights: NDArray[np.float64], mass: float, share: float) -> NDArray[
 
 @dataclass(frozen=True, slots=True)
 class BipartiteTransition:
-    """Where a step from one side arrives on the other. Both are stored by passage, the order of the graph's arrays."""
+    """Transitions from one side to the other, both stored by passage in the order of the graph's arrays."""
 
     # Shape (n_entities, n_passages), CSC float64: columns sum to 1, or 0 for passages without entity.
     to_entities: "sparse.csc_array"
@@ -274,7 +274,7 @@ _Result = tuple[NDArray[np.float64], NDArray[np.float64], int]
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What a push settled and what it left."""
+    """Settled scores and remaining residual of a push."""
 
     scores: NDArray[np.float64]  # Shape (n,): at most the exact PageRank everywhere.
     residual: NDArray[np.float64]  # Shape (n,): its sum is the sum of what is missing from `scores`.
@@ -424,7 +424,7 @@ class ThinMasses(Masses):
 
 @dataclass(frozen=True, slots=True)
 class WalkRule:
-    """How a walk goes."""
+    """Parameters of a walk."""
 
     restart: float  # Probability of returning to the seeds, 0 to 1.
     steps: int  # Number of steps, at least 0.
@@ -484,7 +484,7 @@ class ThinWalk:
         self._largest /= self._totals  # share of one passage, by entity
 
     def masses(self, seeds: WalkSeeds) -> Masses | None:
-        """What the passages hold in the end that thick mass arrives at; None without steps, or if one is too wide."""
+        """Final mass of the passages reached by thick mass; None without steps, or if one is too wide."""
         rule, indptr = self._rule, self._graph.indptr
         sides = (seeds.passages, seeds.passage_weights), (seeds.entities, seeds.entity_weights)
         is_dangling = indptr[seeds.passages + 1] == indptr[seeds.passages]
@@ -515,7 +515,7 @@ class ThinWalk:
         return ThinMasses(held[1], held[0], lambda passages: self._arriving(before, passages) + _found(begun, passages))
 
     def _arriving(self, entities: Mass, passages: NDArray[np.intp]) -> NDArray[np.float64]:
-        """What entities give to these passages in half a step."""
+        """Mass that entities pass to these passages in half a step."""
         starts, edges = gathered(self._graph.indptr, passages)
         numbers, weights = self._weighed(edges)
         weights[self._graph.is_title[edges]] *= self._rule.title_boost
@@ -531,7 +531,7 @@ class ThinWalk:
     def _moved(
         self, nodes: NDArray[np.integer], masses: NDArray[np.float64], *, to_passages: bool
     ) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
-        """Where half a step goes, and what arrives there, edge by edge."""
+        """Targets and mass of half a step, edge by edge."""
         starts, edges = gathered(self._starts if to_passages else self._graph.indptr, nodes)
         lengths = np.diff(starts)
         if to_passages:
@@ -544,14 +544,14 @@ class ThinWalk:
 
 
 def _found(mass: Mass, nodes: NDArray[np.integer]) -> NDArray[np.float64]:
-    """What these nodes hold."""
+    """Mass of these nodes."""
     numbers, held = mass
     places = np.searchsorted(numbers, nodes)
     return np.where(np.append(numbers, -1)[places] == nodes, np.append(held, 0.0)[places], 0.0)
 
 
 def _summed(nodes: NDArray[np.integer], masses: NDArray[np.float64]) -> Mass:
-    """What arrives at each node in several parts."""
+    """Sums the mass that arrives at each node in several parts."""
     distinct, places = np.unique(nodes, return_inverse=True)
     return distinct, np.bincount(places, masses, len(distinct)).astype(np.float64, copy=False)
 

@@ -41,7 +41,7 @@ _CANCELLING = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How a path goes on: by an entity that both name, from an entity to its synonym, or (both None) by a jump."""
+    """Step of a path: an entity that both name, an entity and its synonym, or (both None) a jump."""
 
     kind: Kind
     source: int | None
@@ -59,7 +59,7 @@ class PropositionPath:
 
 @dataclass(frozen=True, slots=True)
 class PathSearch:
-    """Where paths are searched."""
+    """Propositions to search for paths."""
 
     propositions: Numbers  # Shape (u,): those that paths are made of, ascending.
     vectors: NDArray[np.floating]  # Shape (u, d): their vectors, none of them 0.
@@ -68,7 +68,7 @@ class PathSearch:
 
 @dataclass(frozen=True, slots=True)
 class FoundPaths:
-    """What a search found."""
+    """Result of a path search."""
 
     initial: tuple[PropositionPath, ...]  # The `explore_propositions` most similar propositions, as paths of their own.
     beams: tuple[tuple[PropositionPath, ...], ...]  # The paths kept at each depth, in descending order of score.
@@ -220,7 +220,7 @@ class _Steps:
 
 
 class _Links:
-    """What connects the propositions of a search: entities and their synonyms, numbered among those that occur."""
+    """Links of the propositions of a search: entities and their synonyms, numbered among those that occur."""
 
     def __init__(self, graph: PropositionGraph, propositions: Numbers, synonym_threshold: float) -> None:
         owners, offsets = graph.entities.gathered(propositions)
@@ -294,7 +294,7 @@ PathFallback = Literal["", "dense", "stage1"]
 
 @dataclass(frozen=True, slots=True)
 class PropositionIndex:
-    """What is searched, once per version."""
+    """Data of path searches, prepared once per version."""
 
     graph: PropositionGraph  # Propositions with entities and passages.
     walk: WeightedGraph  # Its edges, by `weighted_graph` with the rule's `entity_edge_factor` and `edge_weights`.

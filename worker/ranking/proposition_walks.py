@@ -104,7 +104,7 @@ class WeightedGraph:
 
 @dataclass(frozen=True, slots=True)
 class Similarities:
-    """How similar a question is to everything."""
+    """Similarities of a question to vectors of the index."""
 
     vector: Scores  # Shape (d,), float64: the question's vector.
     propositions: Scores  # Shape (n_propositions,), float64: cosines; NaN for propositions without a vector.
@@ -113,7 +113,7 @@ class Similarities:
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """What the first walk found."""
+    """Result of the first walk."""
 
     propositions: Numbers  # The most similar ones, in descending order of similarity.
     entities: Numbers  # Seeds, in descending order of relevance.

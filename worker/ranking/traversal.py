@@ -54,7 +54,7 @@ def expand(graph: RelationGraph, starts: Sequence[int], depth: int) -> tuple[NDA
 
 
 def traverse(graph: RelationGraph, start: int, depth: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """What `expand` finds from one entity, without it, by hops, then number. Source: algorithms.md 5.2 (traverse)."""
+    """Expands one entity (itself excluded), by hops, then number. Source: algorithms.md 5.2 (traverse)."""
     reached, hops = expand(graph, [start], depth)
     order = np.argsort(hops, kind="stable")[1:]
     return reached[order], hops[order]
@@ -183,7 +183,7 @@ EXPLAINED = 10  # So many passages are explained.
 
 
 def connect(index: IndexReader, names: QuestionNames | None, passage_ids: Sequence[str]) -> list[Link]:
-    """How the first passages of a retrieval connect, to the question or to each other."""
+    """Connects the first passages of a retrieval to the question or to each other."""
     return strongest_links(index.artefact(GRAPH), index.number_of_passage, names, passage_ids[:EXPLAINED])
 
 
@@ -246,7 +246,7 @@ class NameSearch:
         return found
 
     def like(self, name: str) -> list[int]:
-        """What `containing` finds, and keys that have every word of `name` in any order; ascending."""
+        """Finds keys as `containing` does, and keys that have every word of `name` in any order; ascending."""
         found = set(self.containing(name))
         words = set(name_tokens(name))
         for number in self.containing(max(words, key=len)) if words else ():

@@ -38,7 +38,7 @@ class Computed:
 
     @property
     def confidence(self) -> float:
-        """How often the rule is right, 0 without an answer."""
+        """Share of right answers by the rule; 0 without an answer."""
         return CONFIDENCES[self.rule] if self.answer else 0.0
 
 
@@ -121,7 +121,7 @@ _MOST_READ = 10  # sentences of an option; the value stands further down in fewe
 
 
 class _Values:
-    """What the passages state of the options of one question, prepared once."""
+    """Values that the passages state of the options of one question, prepared once."""
 
     def __init__(self, question: ParsedQuestion, pages: Sequence[Page], similar: Similarity) -> None:
         self.question = question
@@ -206,7 +206,7 @@ class _Values:
         return nearest
 
     def _bonus(self, sentence: PageSentence, value: Value, kind: str, stems: frozenset[str]) -> float:
-        """What a value's position counts: early, beside the question's words, in the parenthesis of a life."""
+        """Bonus for a value's position: early, near the question's words, in the parenthesis of a life."""
         bonus = 0.1 * (sentence.number == 0) - 0.02 * sentence.number
         if kind in ("birth", "death"):
             return bonus + 0.5 if _is_of_life(sentence, value, kind) else _UNSAID
@@ -283,7 +283,7 @@ def _asked_with(question: ParsedQuestion, option: Mention, options: Sequence[Men
 
 
 def _measure(values: _Values, options: Sequence[Mention]) -> tuple[Computed, Sequence[str], list[tuple[float, ...]]]:
-    """What is stated of each option, all of one dimension: that of all whose sentences are nearest.
+    """Values of each option, all of one dimension: that of all whose sentences are nearest.
 
     Returns:
         The undecided answer with what is shown, the options' names, and their sizes: none unless all are stated.
@@ -390,7 +390,7 @@ def _yes_or_no(values: _Values) -> Computed:
 
 
 def _beside_threshold(values: _Values, options: Sequence[Mention], threshold: Value) -> Computed:
-    """Whether a value is above or below the one that the question states, for all things that it names."""
+    """Compares values of all things in the question with the threshold that it states."""
     text = values.question.text
     if not options:
         before = text[: threshold.start]
@@ -412,7 +412,7 @@ def _beside_threshold(values: _Values, options: Sequence[Mention], threshold: Va
 
 
 def _same_country(values: _Values, options: Sequence[Mention]) -> Computed:
-    """Whether all pages name one country; "" unless every page names one."""
+    """Compares the countries of all pages; "" unless every page names one."""
     shared: set[str] | None = None
     shown = []
     for option in options:

@@ -59,7 +59,7 @@ class _Reply(BaseModel):
 
 
 class PartialReply(_Reply):
-    """What a model replies to hub.partial."""
+    """Reply of a model to hub.partial."""
 
     sufficient: bool = Field(description="Whether anything in the evidence is relevant to the question.")
     answer: str = Field(description="What the evidence contributes to the answer.")
@@ -67,7 +67,7 @@ class PartialReply(_Reply):
 
 
 class FinalReply(_Reply):
-    """What a model replies to hub.final."""
+    """Reply of a model to hub.final."""
 
     sufficient: bool = Field(description="Whether the partial answers together answer the question.")
     answer: str = Field(description="The answer, as short as the question allows.")
@@ -75,7 +75,7 @@ class FinalReply(_Reply):
 
 
 class FilterReply(_Reply):
-    """What a model replies to hub.filter."""
+    """Reply of a model to hub.filter."""
 
     ids: list[int] = Field(description="Numbers of the statements that support the answer.")
 
@@ -164,7 +164,7 @@ def _cut(text: str, budget_tokens: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """What one hub contributes, with the paths (rows of the hub; by rules all kept ones) and metadata it rests on."""
+    """Contribution of one hub, with its paths (rows of the hub; by rules all kept ones) and metadata."""
 
     hub: HubInput
     text: str
@@ -194,7 +194,7 @@ class _State:
     notes: list[Note] = field(default_factory=list)
 
     def add(self, partial: Partial | None, use: ModelUse | None = None) -> None:
-        """What the next hub of the level contributes, None if nothing, and what a model took for it."""
+        """Adds the contribution of the next hub of the level (None if there is none) and its model use."""
         if use is not None:
             self.count(use)
         if partial is None:
@@ -231,7 +231,7 @@ class _State:
         return Reading(answer, kind=kind, citations=citations, reasoning=reasoning, **more)
 
     def is_out(self, outcome: ChatOutcome[Any]) -> bool:
-        """Whether the model is unavailable, so that the question is to be asked again; notes it."""
+        """Returns whether the model is unavailable, so that the question has to be retried; notes it."""
         outage = outage_of(outcome)
         self.outage = self.outage or outage
         return outage is not None
@@ -261,7 +261,7 @@ class _State:
 
 
 def _taken(uses: Sequence[ModelUse]) -> dict[str, Any]:
-    """What some questions to the model took when they were answered, and how many replies were cached."""
+    """Cost of some questions to the model when they were answered, and the number of cached replies."""
     usage = sum((use.usage for use in uses), Usage())
     return {
         "calls": usage.calls,
@@ -277,7 +277,7 @@ _BEST_PATHS = 3  # Paths whose texts are a partial answer by rules. Source: algo
 
 @dataclass(frozen=True, slots=True)
 class HubReadingRule:
-    """How hubs are read."""
+    """Parameters of reading hubs."""
 
     partial_by_model: bool = True  # Partial answers by the model, if one is given; otherwise by rules.
     final_by_model: bool = True  # The final answer likewise.
@@ -328,7 +328,7 @@ class HubReader:
 
     @property
     def batches(self) -> bool:
-        """Whether a model is asked."""
+        """Returns whether a model is called."""
         return any(model is not None for model in (self._partial, self._final, self._filter))
 
     def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
@@ -501,7 +501,7 @@ class HubReader:
 
 
 def _partial_of(hub: HubInput, reply: PartialReply) -> Partial | None:
-    """What a model's reply says a hub contributes; where it names nothing that was shown, it rests on all paths."""
+    """Contribution of a hub by a model's reply; a reply without known paths rests on all of them."""
     text, paths = reply.answer.strip(), hub.row["paths"]
     if not reply.sufficient or not text:
         return None

@@ -37,7 +37,7 @@ _REPLY_FAILURES = frozenset({MalformedReplyError.__name__, ReplyRefusedError.__n
 
 
 def use_of(task: ChatTask[Any], outcome: ChatOutcome[Any]) -> ModelUse:
-    """What a question to a model took, and what went wrong."""
+    """Model use of a request, with its error."""
     return ModelUse(
         model=outcome.model,
         prompt=task.prompt.name,
@@ -141,7 +141,7 @@ class AnsweredReply(BaseModel):
 
 
 class ReadReply(AnsweredReply):
-    """What a model replies to qa.answer; a null answer is none, a bare number in `citations` is a passage."""
+    """Reply of a model to qa.answer; a null answer is none, a bare number in `citations` is a passage."""
 
     reasoning: str = Field(description="The answer in one to three full sentences, each fact with its passage number.")
     citations: list[CitedSource] = Field(default_factory=list, description="The facts used.")
@@ -157,7 +157,7 @@ class ReadReply(AnsweredReply):
 
 
 class Shown(NamedTuple):
-    """What a model is shown of an item: by the names in its prompt, beside the question; and the passages in it."""
+    """Inputs of a prompt by name, besides the question, and the passages in them."""
 
     inputs: tuple[tuple[str, str], ...]
     passages: Sequence[ContextPassage] = ()
@@ -201,11 +201,11 @@ class AskingReader:
         ]
 
     def _view(self, item: ReadingItem) -> Shown | None:
-        """What the model sees of an item; None if there is nothing, or no room for it."""
+        """Inputs for an item; None if there are none, or they do not fit."""
         raise NotImplementedError
 
     def _is_offered(self, item: ReadingItem) -> bool:
-        """Whether an item has what the model reads."""
+        """Returns whether an item has something for the model to read."""
         return bool(item.context)
 
     def _made(self, reply: Any, shown: Shown, use: ModelUse) -> Reading:  # readers of passages check them
@@ -215,7 +215,7 @@ class AskingReader:
         if not self._is_offered(item):
             return self._read_instead(item, None)
         prompt, error = self._task.prompt, ContextTooLongError.__name__
-        why = f"The question leaves no room for {self.unit} within {self._budget_tokens} tokens."
+        why = f"The question is too long to fit {self.unit} within {self._budget_tokens} tokens; ask a shorter one."
         use = ModelUse(self._chat.model, prompt.name, prompt.hash, usage=Usage(), error_class=error, error=why)
         return self._read_instead(item, use)
 
@@ -227,13 +227,13 @@ class AskingReader:
         return self._read_instead(item, use) if outage is None else Reading("", use=use, outage=outage)
 
     def _read_instead(self, item: ReadingItem, use: ModelUse | None) -> Reading:
-        """What the fallback reads where a model gave nothing, and what the model took."""
+        """Reads by the fallback after an unusable reply, and adds the model use."""
         if self.fallback is None:
             return Reading("", use=use)
         (reading,) = self.fallback.read([item])
         if use is not None:
             fields = {"model": use.model, "prompt": use.prompt, "error": use.error_class}
-            _LOG.info("a model gave no usable reply; read without it", extra={"fields": fields})
+            _LOG.info("a model gave no usable reply; fell back to the rule-based reader", extra={"fields": fields})
         return replace(reading, use=use)
 
 
@@ -310,7 +310,7 @@ def _citation(source: CitedSource, seen: Sequence[ContextPassage]) -> Citation |
 
 
 class ChainsReply(AnsweredReply):
-    """What a model replies to qa.chains; a null answer is none."""
+    """Reply of a model to qa.chains; a null answer is none."""
 
 
 class ChainReader(AskingReader):
@@ -330,7 +330,7 @@ class ChainReader(AskingReader):
 
 
 class ClosedBookReply(AnsweredReply):
-    """What a model replies to qa.closed_book; a null answer is none."""
+    """Reply of a model to qa.closed_book; a null answer is none."""
 
     reasoning: str = Field(description="Which facts lead to the answer, in one sentence.")
     answer: str = Field(description="The shortest name, date, number or phrase.")

@@ -59,7 +59,7 @@ def geography() -> Geography:
 
 
 def is_country_or_state(key: str) -> bool:
-    """Whether a name is that of a known country or state."""
+    """Returns whether a name is that of a known country or state."""
     return key in geography().countries or key in geography().states
 
 
@@ -105,7 +105,7 @@ def places_in(text: str) -> list[Place]:
 
 
 def nationalities(lead: str) -> list[Place]:
-    """What a lead says somebody is (`was an English writer`); every place it names if it does not say so."""
+    """Nationalities that a lead states of its subject (`was an English writer`); otherwise all places that it names."""
     found = places_in(lead)
     for verb in _IS_A.finditer(lead):
         said = [place for place in found if place.is_demonym and 0 <= place.start - verb.end() <= _NEAR]

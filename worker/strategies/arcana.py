@@ -63,9 +63,7 @@ class GraphSearchParameters(Parameters):
     """Parameters of `graph-search`."""
 
     depth: int = Field(1, ge=0, le=10, description="Relations followed from the question's entities, default 1.")
-    decay: float = Field(
-        0.5, gt=0, le=1, description="Share of an entity's score that is left after a hop, default 0.5."
-    )
+    decay: float = Field(0.5, gt=0, le=1, description="Factor applied to an entity's score per hop, default 0.5.")
     matcher: Matcher = Field(
         "exact",
         description="The question's entities: by exact name (default), names that contain one of the question's "

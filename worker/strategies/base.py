@@ -1,4 +1,4 @@
-"""What every strategy module builds on: declaration, parameters, services, scores to a Retrieval."""
+"""Basis of every strategy module: declaration, parameters, services, scores to a Retrieval."""
 
 import re
 import time
@@ -24,7 +24,7 @@ _WORD = re.compile(r"[^\W_]")
 
 @dataclass(frozen=True, slots=True)
 class CallBound:
-    """The most that a strategy asks of a model for one question, of one kind, besides what has to be asked again."""
+    """Upper bound on a strategy's model calls of one kind per question, retries excluded."""
 
     task: str  # The kind, "hub.partial" for instance.
     calls: int
@@ -41,12 +41,12 @@ class Parameters(BaseModel):
     grid: ClassVar[Mapping[str, str]] = {}
 
     def call_bounds(self) -> tuple[CallBound, ...]:
-        """What the strategy and its own reader ask of a model for one question; () if they never ask one."""
+        """Upper bounds of model calls per question by the strategy and its own reader; () without any."""
         return ()
 
 
 class LexicalParameters(Parameters):
-    """How BM25 weighs words."""
+    """Weighting of words by BM25."""
 
     grid: ClassVar[Mapping[str, str]] = {"k1": ".9,1.2,1.5,2", "b": ".4,.6,.75,.9"}
     """Chosen: from Anserini's .9 and .4 to what is usual elsewhere."""
@@ -56,7 +56,7 @@ class LexicalParameters(Parameters):
 
 
 class RerankParameters(Parameters):
-    """What is put in another order, and by what if there is no cross-encoder."""
+    """Depth of re-ranking, and its measure without a cross-encoder."""
 
     rerank_depth: int = Field(
         100, ge=0, le=10_000, description="Top passages that are re-ranked, default 100; the rest follow."
@@ -71,7 +71,7 @@ class RerankParameters(Parameters):
 
 
 class Reranking(RerankParameters):
-    """What every strategy takes beside its own parameters."""
+    """Parameters of every strategy in addition to its own."""
 
     rerank: bool = Field(
         default=False,
@@ -119,7 +119,7 @@ class StrategySpec:
 
     @property
     def needs_question_vector(self) -> bool:
-        """Whether questions must come with their vector."""
+        """Returns whether questions must come with their vector."""
         return any(artefact.startswith("vectors:") for artefact in self.needs)
 
     def __call__(self, build: _B) -> _B:
@@ -139,7 +139,7 @@ DECLARED: dict[str, StrategySpec] = {}  # Strategies whose module was imported, 
 
 
 class Found(NamedTuple):
-    """What was found for one question."""
+    """Result for one question."""
 
     ranking: Ranking
     evidence: Evidence = Evidence()
@@ -186,7 +186,7 @@ class RankedStrategy:
 
 
 def has_word(question: Question) -> bool:
-    """Whether there is anything to look for. Source: algorithms.md 2.13."""
+    """Returns whether the question has a word to search for. Source: algorithms.md 2.13."""
     return _WORD.search(question.text) is not None
 
 

@@ -146,12 +146,15 @@ class DenseAnnParameters(Parameters):
     """Parameters of `dense-ann`."""
 
     ef_search: int = Field(
-        64, ge=1, le=100_000, description="Candidates that the HNSW graph is searched with, default 64; more find more."
+        64,
+        ge=1,
+        le=100_000,
+        description="Size of the HNSW candidate list (ef), default 64; larger is more accurate and slower.",
     )
 
 
 class SearchParameters(DenseAnnParameters):
-    """How the nearest passages are found, for strategies that start from them."""
+    """Search for the nearest passages, for strategies that start from them."""
 
     search: Literal["exact", "ann"] = Field(
         "exact", description="Nearest passages by exact search (default), or ann: an HNSW graph (built for dense-ann)."
@@ -255,7 +258,7 @@ class NearEntitiesStrategy(RankedStrategy):
 class RelevanceModelParameters(LexicalParameters):
     """Parameters of `bm25-rm3`."""
 
-    fb_docs: int = Field(10, ge=1, le=10_000, description="Passages that the question learns from, default 10.")
+    fb_docs: int = Field(10, ge=1, le=10_000, description="Feedback passages of the relevance model, default 10.")
     fb_terms: int = Field(10, ge=1, le=10_000, description="Terms of the relevance model that are kept, default 10.")
     original_weight: float = Field(
         0.5, ge=0, le=1, description="lambda: share of the question's own words, default 0.5; 1 is bm25."
@@ -338,7 +341,10 @@ class RelevanceModelStrategy(FeedbackStrategy):
 
 
 @strategy(
-    "bm25-2step", "BM25 with the entities of its own top passages.", TwoStepParameters, needs={"graph", "lexical:plain"}
+    "bm25-2step",
+    "BM25 expanded with the entities of its top passages.",
+    TwoStepParameters,
+    needs={"graph", "lexical:plain"},
 )
 class TwoStepStrategy(FeedbackStrategy):
     """The question's words and those of the entities that weigh most in the first passages and are not in it."""
@@ -377,7 +383,7 @@ class FusionParameters(LexicalParameters):
 
     grid: ClassVar[Mapping[str, str]] = {"rrf_k": "10,20,60,100", "depth": "50,100,200"}  # Chosen around the defaults.
 
-    depth: int = Field(100, ge=1, le=10_000, description="Passages taken from each of the two rankings, default 100.")
+    depth: int = Field(100, ge=1, le=10_000, description="Depth of each of the two rankings, default 100.")
     rrf_k: float = Field(60.0, ge=0, le=10_000, description="Damping of the first ranks in the fusion, default 60.")
 
 

@@ -51,7 +51,7 @@ class BridgeLexicalParameters(Parameters):
 
     seeds: int = Field(5, ge=1, le=10_000, description="k: passages that start the walk, default 5.")
     seed_temperature: float = Field(
-        0.1, gt=0, le=100, description="tau: how evenly they share, small favours the best, default 0.1."
+        0.1, gt=0, le=100, description="tau: temperature of their weights; small favours the best, default 0.1."
     )
     restart: float = Field(0.1, gt=0, lt=1, description="alpha: probability of returning to the seeds, default 0.1.")
     title_boost: float = Field(
@@ -72,10 +72,10 @@ class BridgeParameters(BridgeLexicalParameters):
     grid: ClassVar[Mapping[str, str]] = {"graph_weight": ".1,.2,.35,.5", "lexical_weight": ".15,.3,.5"}  # Likewise.
 
     lexical_weight: float = Field(
-        0.3, ge=0, le=1000, description="mu: weight of BM25 beside the cosine among the seeds, default 0.3."
+        0.3, ge=0, le=1000, description="mu: weight of BM25 relative to the cosine when choosing seeds, default 0.3."
     )
     seed_temperature: float = Field(
-        0.03, gt=0, le=100, description="tau: how evenly they share, small favours the best, default 0.03."
+        0.03, gt=0, le=100, description="tau: temperature of their weights; small favours the best, default 0.03."
     )
     graph_weight: float = Field(0.2, ge=0, le=1000, description="lambda: weight of the walk in the score, default 0.2.")
 
@@ -93,7 +93,7 @@ class Candidates:
 
 @strategy(
     "bridge-lexical",
-    "As bridge, with BM25 in place of vectors.",
+    "As bridge, with BM25 instead of vectors.",
     BridgeLexicalParameters,
     needs={"graph", "lexical:stems"},
 )

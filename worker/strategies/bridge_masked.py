@@ -1,7 +1,7 @@
 """`bridge-masked`: bridge with a second look at the question, encoded once more without its rare names.
 
-What is asked and about whom pull apart, so that passages of the second hop, which lack the names, come closer. The walk
-also uses parts of titles as edges; BM25 counts as far as it earns trust. Source: bridge-masked.md 1, 3.
+Removing the names lets second-hop passages, which do not mention them, rank higher. The walk also uses parts of titles
+as edges; BM25 is weighted by how much it is trusted. Source: bridge-masked.md 1, 3.
 """
 
 import time
@@ -81,7 +81,8 @@ class BridgeMaskedParameters(BridgeParameters):
 
 @strategy(
     "bridge-masked",
-    "As bridge, with a second encoding of the question without its rare names, and BM25 only where it earns trust.",
+    "As bridge, with a second encoding of the question without its rare names, and BM25 weighted by how much it is "
+    "trusted.",
     BridgeMaskedParameters,
     needs={"graph", "graph:title-chunks", "lexical:stems", "vectors:passage"},
     batches=True,
@@ -167,7 +168,7 @@ class BridgeMaskedStrategy(BridgeStrategy):
     def _trust(
         self, vector: NDArray[np.float32], near: NDArray[np.intp], scores: NDArray[np.float64], stems: list[int]
     ) -> Trust:
-        """How far BM25 is trusted; the nearest passages are among `near`. Source: bridge-masked.md 3, 0c and 0d."""
+        """Trust in BM25; the nearest passages are among `near`. Source: bridge-masked.md 3, 0c and 0d."""
         by_cosine = near[best(exact_cosines(self._vectors.vectors, near, vector), DEPTH)]
         by_words = best(scores, DEPTH)
         by_words = by_words[scores[by_words] > 0]

@@ -32,7 +32,7 @@ class NameLookup:
         self._find_exact = find_exact
 
     def find(self, name: QuestionName) -> tuple[FoundBy, tuple[int, ...]]:
-        """How the name was found and the entities of that name, ascending; "vector" and none if nobody has it."""
+        """Entities of the name, ascending, and the kind of match; "vector" and none without a match."""
         number_of = self._reader.artefact(GRAPH).number_of
         folded, spelt = " ".join(name_tokens(name.key)), norm_ws(name.key)
         if self._find_exact:
@@ -47,7 +47,7 @@ class NameLookup:
 
 
 def entity_search(reader: IndexReader) -> Search | None:
-    """What finds the entities nearest to a vector in a large version; None where a vector is compared with all."""
+    """Returns the approximate search for entities in a large version; None where search is exact."""
     large = reader.artefact(partitioned("entity"))
     return None if large is None else lambda vector, count: large.search_ahead(vector, max(NEAR, count)).result()
 

@@ -29,7 +29,9 @@ _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
 _SHOWN = 10  # hubs and paths that are listed
 _SHOWN_VALUES = 5  # linked values of a condition; chosen: a line, which says how many more there are
 
-NO_CONDITION = Fallback("similarity", "no word of the question names a value or a hub, so hubs stand by similarity")
+NO_CONDITION = Fallback(
+    "similarity", "no word of the question names a value or a hub, so hubs are ranked by similarity"
+)
 
 FACET_ANSWER = "facet_answer"  # Key of the short answer among an evidence's data.
 
@@ -48,31 +50,35 @@ class HubFacetsParameters(Parameters):
         0.6, gt=0, le=1, description="Least share of a label's words that a question must name, by rarity, default 0.6."
     )
     floor: float = Field(
-        0.15, gt=0, le=1, description="What a hub keeps of its score for each condition that it fails, default 0.15."
+        0.15, gt=0, le=1, description="Factor applied to a hub's score for each condition that it fails, default 0.15."
     )
     signature_similarity: float = Field(
         0.3,
         ge=0,
         le=1,
-        description="Weight of similarity in which predicates the rest of the question asks for, beside its words, "
+        description="Weight of vector similarity when matching predicates to the rest of the question, the remainder "
+        "being words, "
         "default 0.3; 0: words alone, and one text less is encoded.",
     )
     soft_weight: float = Field(
-        0.7, ge=0, le=100, description="Weight of words and vectors beside the conditions, default 0.7."
+        0.7, ge=0, le=100, description="Weight of words and vectors relative to the conditions, default 0.7."
     )
     similarity_share: float = Field(
-        0.2, ge=0, le=1, description="Share of vectors in the similarity of paths, beside words, default 0.2."
+        0.2,
+        ge=0,
+        le=1,
+        description="Share of vectors in the similarity of paths, the remainder being words, default 0.2.",
     )
 
 
 def _reader(_index: IndexReader, _parameters: HubFacetsParameters, _services: Services, configured: Reader) -> Reader:
-    """Who reads its retrievals: a model, if the user chose one, else the facets themselves."""
+    """Reader of its retrievals: a model if the user chose one, else the facets themselves."""
     return configured if isinstance(configured, ModelReader) else FacetReader(FACET_ANSWER, configured)
 
 
 @strategy(
     "hub-facets",
-    "Triples of a graph by the conditions that a question sets on its hubs, and by words; no model is asked.",
+    "Triples of a graph by the conditions that a question sets on its hubs, and by words; makes no model call.",
     HubFacetsParameters,
     needs={"hubs", "vectors:hubvalue"},
     batches=True,
@@ -199,7 +205,7 @@ class HubFacetsStrategy:
 
 
 def names_of(stored: StoredHubs) -> list[str]:
-    """What each node is called: its label, or its own id without one."""
+    """Name of each node: its label, or its own id without one."""
     labels = stored.labels.of(range(stored.graph.node_count))
     nameless = [node for node, label in enumerate(labels) if not label]
     for node, own_id in zip(nameless, stored.own_ids.of(nameless), strict=True):

@@ -103,12 +103,13 @@ class HubLinkParameters(Parameters):
         0.05,
         ge=0,
         le=1,
-        description="Rows of level triple about one subject: what each repetition loses in a hub's evidence, "
+        description="Penalty per repetition of a subject among rows of level triple in a hub's evidence, "
         "default 0.05; the thesis: 0.",
     )
     question_components: Literal["off", "rules", "model"] = Field(
         "off",
-        description="Key terms of the question that are searched for beside it: none (off, default), names and runs of "
+        description="Key terms of the question that are searched in addition to it: none (off, default), names and "
+        "runs of "
         "words (rules), or those that a model lists (model).",
     )
     n_source_chunks: int = Field(
@@ -118,7 +119,7 @@ class HubLinkParameters(Parameters):
         description="Passages linked to a hub that join its evidence, with their metadata and the hub's, default 10; "
         "0 is no linking.",
     )
-    min_path_score: float = Field(0.0, ge=0, le=1, description="Paths that score below it are not seen, default 0.")
+    min_path_score: float = Field(0.0, ge=0, le=1, description="Paths that score below this are ignored, default 0.")
     partial_answers: By = Field(
         "model", description="A partial answer for each hub by the configured model (default), or by rules."
     )
@@ -131,12 +132,12 @@ class HubLinkParameters(Parameters):
 
     @property
     def rule(self) -> ChoiceRule:
-        """How many hubs and paths."""
+        """Number of hubs and paths to choose."""
         return ChoiceRule(self.number_of_hubs, self.top_paths_to_keep, self.path_weight_alpha)
 
     @property
     def reading(self) -> HubReadingRule:
-        """How hubs are read."""
+        """Parameters of reading hubs."""
         return HubReadingRule(
             partial_by_model=self.partial_answers == "model",
             final_by_model=self.final_answer == "model",
@@ -292,7 +293,7 @@ class HubStrategy:
     def _evidence(
         self, levels: Sequence[FoundLevel], scores: PathScores, topics: Sequence[Topic], components: Sequence[str]
     ) -> Evidence:
-        """What was found for one question; it was searched from the first of its topics, if there are some."""
+        """Evidence of one question; it was searched from the first of its topics, if there are some."""
         stored, seeds, notes = self._stored, [], []
         for topic in topics[:1]:
             (own_id,), (name,) = stored.own_ids.of([topic.node]), stored.labels.of([topic.node])

@@ -42,7 +42,7 @@ _SHOWN = 10  # Paths, and seeds of the first walk, that are listed; the beams ho
 _SIGNS = {"exact": "→", "synonym": "≈", "jump": "⇢"}
 _SIGNS_IN_WORDS = "→ by an entity that both name, ≈ by entities with similar names, ⇢ by a jump"
 
-FIRST_WALK = Fallback("stage1", "no path was found to start the second walk from, so the first one ranks")
+FIRST_WALK = Fallback("stage1", "no path was found to start the second walk, so the first walk ranks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class PropRagParameters(Parameters):
         default=True, description="Score candidates by the vector of their joined text, default 1 (yes)."
     )
     exact_when_few: bool = Field(
-        default=True, description="That also where at most beam_width candidates are left, default 1 (yes)."
+        default=True, description="Apply this also if at most beam_width candidates are left, default 1 (yes)."
     )
     allow_unconnected: bool = Field(
         default=False, description="Every proposition of the subgraph continues any path, default 0 (no)."
@@ -200,7 +200,7 @@ class PropRagParameters(Parameters):
     @model_validator(mode="before")
     @classmethod
     def _with_preset(cls, given: Any) -> Any:
-        """What is given, and for the rest what the preset says."""
+        """Fills in the values of the preset for parameters not given."""
         if not isinstance(given, dict):
             return given
         preset = PRESETS.get(given.get("preset", cls.model_fields["preset"].default), {})

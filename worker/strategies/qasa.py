@@ -97,7 +97,7 @@ class Neo4jEngine:
 
 
 _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
-_CUT = Note("Search for chains cut short", "it stopped at 200,000 (ChainRule.max_paths), so stronger chains may exist")
+_CUT = Note("Search for chains cut short", "stopped at 200,000 paths (ChainRule.max_paths); stronger chains may exist")
 
 
 _FALLBACKS = {"question_vector": QUESTION_VECTOR, "empty": NOTHING_SEARCHED}
@@ -122,7 +122,7 @@ class QasaParameters(Parameters):
     steps: int = Field(3, ge=0, le=10, description="T: steps that activation spreads, default 3; 0: seeds only.")
     decay: float = Field(0.7, gt=0, le=1, description="alpha: share of activation that one step passes, default 0.7.")
     threshold: float = Field(
-        0.01, ge=0, le=1000, description="tau: what does not pass on more than this is ignored, default 0.01."
+        0.01, ge=0, le=1000, description="tau: activation at or below this is not passed on, default 0.01."
     )
     gate: Gate = Field(
         "cosine", description="Scale of an increment: cosine of entity and question (default), or none (ablation)."
@@ -188,9 +188,7 @@ class QasaStrategy(RankedStrategy):
             self._engine = Neo4jEngine(database, rules_of(parameters))
             thin = database if parameters.thin_client else None
         elif parameters.thin_client:
-            raise ConfigurationError(
-                "Parameter 'thin_client' reads from Neo4j; set engine=neo4j, too, or leave it out."
-            )
+            raise ConfigurationError("Parameter 'thin_client' requires engine=neo4j; set it or leave out thin_client.")
         else:
             self._engine = EmbeddedEngine(reader, rules_of(parameters))
         self._lookup = NameLookup(reader, thin.named if thin else None)

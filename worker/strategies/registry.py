@@ -5,7 +5,7 @@ for, so that a command pays for the strategy it uses. Ours are named in `MODULES
 entry points of the group `polyhop.strategies` (name: the strategy; value: the module that declares it).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, TypeVar
@@ -40,35 +40,6 @@ MODULES: Mapping[str, str] = {name: module for module, names in _DECLARING.items
 """Our strategies, in the order in which they are listed, and the module beside this one that declares each."""
 
 GROUP = "polyhop.strategies"
-
-_WALKS = "graph graph-hybrid graph-dense graph-rrf rrf-ppr"
-_BRIDGES, _PATHS, _HUBLINKS = "bridge bridge-lexical bridge-masked", "proprag triple-ppr", "hublink hublink-topic"
-_BM25, _FUSION = "worker/strategies/base.py LexicalParameters", "worker/strategies/baselines.py FusionParameters"
-_PATH_RULE, _HUB_RULE = "worker/ranking/proposition_walks.py PathRule", "worker/reading/hubs.py HubReadingRule"
-_GONE: Sequence[tuple[str, str, str, str]] = (  # of earlier versions: strategies, parameters, value now, its place
-    (_BRIDGES, "choose", "20", "worker/strategies/bridge.py CHOSEN"),
-    (_BRIDGES, "pool", "30", "worker/strategies/bridge.py POOL"),
-    (_BRIDGES, "reference_rank", "10", "worker/strategies/bridge.py REFERENCE_RANK"),
-    (_BRIDGES, "entity_weight", "2", "worker/strategies/bridge.py ENTITY_WEIGHT"),
-    (_BRIDGES, "steps", "5, of bridge-masked 7", "worker/strategies/bridge.py BridgeLexicalStrategy"),
-    ("bridge-masked", "common_share", "0.01", "worker/strategies/bridge_masked.py COMMON_SHARE"),
-    ("bridge-masked", "least_graph_share", "0.2", "worker/strategies/bridge_masked.py LEAST_GRAPH_SHARE"),
-    ("graph graph-hybrid graph-rrf rrf-ppr rrf-ce hub-facets", "k1", "1.5", _BM25),
-    ("graph graph-hybrid graph-rrf rrf-ppr rrf-ce hub-facets", "b", "0.75", _BM25),
-    ("graph-rrf rrf-ppr rrf-ce", "depth", "100", _FUSION),
-    ("graph-rrf rrf-ppr rrf-ce", "rrf_k", "60", _FUSION),
-    (f"{_WALKS} tfidf-graph", "eps", "0.0001", "worker/strategies/sprig.py EPS"),
-    (_WALKS, "min_entity_len", "2", "worker/strategies/sprig.py LEAST_CHARACTERS"),
-    (_WALKS, "min_entity_df max_entity_df_ratio", "1", "worker/strategies/sprig.py entity_nodes"),
-    ("qasa", "max_paths_enumerated", "200000", "schemas/graph.py ChainRule"),
-    (_HUBLINKS, "min_partial_score", "0.3", _HUB_RULE),
-    (_HUBLINKS, "evidence_tokens", "6000", _HUB_RULE),
-    (_PATHS, "explore_propositions explore_entities exploit_paths exploit_entities", "as in the paper", _PATH_RULE),
-    (_PATHS, "jump_points passage_weight entity_weight", "as in the paper", _PATH_RULE),
-    (_PATHS, "rescored", "40", _PATH_RULE),
-    (_PATHS, "seed_entities stage1_passage_weight stage1_entity_weight", "what the preset says", _PATH_RULE),
-    (_PATHS, "entity_edge_factor", "2, and 1 with edge_weights=ones", _PATH_RULE),
-)
 
 P = TypeVar("P", bound=Parameters)
 
@@ -115,7 +86,7 @@ def spec_of(name: str) -> StrategySpec:
 
 
 def needed_artefacts(strategies: Iterable[str]) -> frozenset[str]:
-    """What an index must hold for these strategies."""
+    """Artefacts that an index needs for these strategies."""
     return frozenset[str]().union(*(spec_of(name).needs for name in strategies))
 
 
@@ -146,18 +117,15 @@ def parse_setting(spec: StrategySpec, given: Mapping[str, object]) -> tuple[Para
     common = {} if issubclass(spec.parameters, RerankParameters) else Reranking.model_fields
     for key in given:
         if key == "rerank" and not common:
-            raise ConfigurationError(f"Strategy '{spec.name}' re-ranks by itself; leave out '{key}'.")
+            raise ConfigurationError(f"Strategy '{spec.name}' always re-ranks; leave out '{key}'.")
         if key not in known and key not in common:
-            for names, keys, always, place in _GONE:
-                if spec.name in names.split() and key in keys.split():
-                    raise ConfigurationError(f"Parameter '{key}' of {where} is gone: it is always {always} ({place}).")
             raise UnknownParameterError(key, {*known, *common}, spec.name)
     own = _validated(spec.parameters, {key: value for key, value in given.items() if key in known}, where)
     shared = {key: value for key, value in given.items() if key not in known}
     reranking = _validated(Reranking, shared, where)
     idle = sorted(shared.keys() - {"rerank"})
     if idle and not reranking.rerank:
-        raise ConfigurationError(f"'{idle[0]}' of {where} counts with rerank=true only; add it.")
+        raise ConfigurationError(f"Parameter '{idle[0]}' of {where} requires rerank=true.")
     return own, reranking if reranking.rerank else None
 
 
@@ -186,7 +154,7 @@ def make(name: str, reader: IndexReader, params: Mapping[str, object], services:
 def make_reader(
     name: str, index: IndexReader, params: Mapping[str, object], services: Services, configured: Reader
 ) -> Reader:
-    """Who reads what a strategy retrieves: its own reader, or the configured one if it has none."""
+    """Reader of a strategy's retrievals: its own, or the configured one if it has none."""
     spec = spec_of(name)
     if spec.reader is None:
         return configured

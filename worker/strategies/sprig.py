@@ -88,7 +88,7 @@ EPS = 1e-4  # threshold of push; algorithms.md 2.8.
 
 
 class NodeParameters(Parameters):
-    """What is a node of the entity graph, and which edges are walked. Source: algorithms.md 2.3, 2.7, 7.5."""
+    """Nodes of the entity graph, and walked edges. Source: algorithms.md 2.3, 2.7, 7.5."""
 
     entity_norm: Literal["key", "none", "simple", "lower"] = Field(
         "key",
@@ -108,7 +108,7 @@ class NodeParameters(Parameters):
 
 
 class TermParameters(Parameters):
-    """What is a node of the term graph."""
+    """Nodes of the term graph."""
 
     min_df: int = Field(3, ge=1, description="Least number of passages that contain a term, default 3.")
     max_df_ratio: float = Field(
@@ -169,13 +169,13 @@ def _has_edge(graph: BipartiteGraph, kept: NDArray[np.bool_] | None) -> NDArray[
 
 
 class WalkParameters(Parameters):
-    """How a walk goes, and how question entities weigh. Source: algorithms.md 2.4-2.6."""
+    """Walk, and weights of question entities. Source: algorithms.md 2.4-2.6."""
 
     grid: ClassVar[Mapping[str, str]] = {"restart": ".1,.15,.2", "max_iter": "5,10,20", "hub_penalty": "0,.5,1"}
     """SPRIG, tables A.1 and A.2 and figure A.4."""
 
     entity_penalty: float = Field(
-        0.5, ge=0, le=10, description="q: a question entity starts with df ** -q, default 0.5; 0 makes all equal."
+        0.5, ge=0, le=10, description="q: a question entity has start weight df ** -q, default 0.5; 0 makes all equal."
     )
     hub_penalty: float = Field(
         0.5, ge=0, le=10, description="p: steps to an entity are scaled by df ** -p, default 0.5; 0 switches it off."
@@ -319,7 +319,7 @@ class GraphStrategy(RankedStrategy):
         return Start(entities, everywhere, UNIFORM)
 
     def evidence(self, start: Start) -> Evidence:
-        """Where the walk started."""
+        """Evidence on the start of the walk."""
         return start.evidence(self._passage_ids, self._nodes.graph.keys, self._nodes.noun)
 
 

@@ -84,7 +84,7 @@ def test_triples_are_judged_by_id_and_what_the_graph_does_not_have_is_counted_an
     assert run["by_hops"]["2"]["strategies"][NAME]["triple_recall@30"] == pytest.approx(4.5 / 5)
     assert left_out_sentences(evaluation) == [
         "1 of 19 golden triples is not in the graph of 'studies' and counts as missed.",
-        "Not judged by golden triples, because they rank none: graph-search.",
+        "Not scored by golden triples, because they rank no triples: graph-search.",
     ]
     plots = report_plots(run)
     assert ("triple_recall_at_k.png" in plots, "recall_at_k.png" in plots) == (True, False)
@@ -200,7 +200,7 @@ def test_costs_are_printed_side_by_side_and_say_what_came_from_caches(capsys: py
     lines = capsys.readouterr().out.splitlines()
     assert " ".join(lines[1].split()) == "strategy index tokens index s tokens per question s per question"
     assert " ".join(lines[2].split()) == "bridge 1,030 + 104 not recorded 12.5 + 2.0 0.250"
-    assert lines[3].endswith("the rest came from caches: extract 2 of 40")
+    assert lines[3].endswith("the rest was cached: extract 2 of 40")
 
 
 def test_the_table_shows_the_best_strategy_first_and_none_where_nothing_was_measured() -> None:
@@ -227,16 +227,16 @@ def questions(tmp_path: Path) -> Path:
     ("strategy", "options", "sentence"),
     [
         ("bm25:b=.3", {"metric": "recall"}, "Unknown metric 'recall' to tune by; metrics: recall@1, "),
-        ("bm25", {"metric": "em"}, "Tuning by em needs answers, and --reader none reads none."),
-        ("bm25", {"metric": "triple_mrr"}, "needs ranked triples, and strategy 'bm25' ranks none"),
-        ("dense", {}, "Strategy 'dense' has no values of its own to try; name some, like bridge:graph_weight="),
+        ("bm25", {"metric": "em"}, "Tuning by em needs answers; use --reader rules or model."),
+        ("bm25", {"metric": "triple_mrr"}, "needs ranked triples, but strategy 'bm25' ranks passages only"),
+        ("dense", {}, "Strategy 'dense' has no default values to try; name some, like bridge:graph_weight="),
         ("bm25:b=.3,.4,rrf", {}, "polyhop tune takes one strategy, not 2: bm25:b=.3,.4, rrf."),
-        ("bm25:b=1..1", {}, "'bm25:b=1..1' is a single setting, so there is nothing to choose from"),
+        ("bm25:b=1..1", {}, "'bm25:b=1..1' is a single setting; give a parameter several values"),
         ("bm25:rerank=false,0", {}, "is a single setting"),
-        ("bm25:b=.3:k1=2", {}, "Strategy 'bm25' has no values of its own to try"),
+        ("bm25:b=.3:k1=2", {}, "Strategy 'bm25' has no default values to try"),
         ("bm25", {"parameters": {"c": "1"}}, "'c' of strategy 'bm25'"),
         ("bm25:k1=0..100", {}, "stands for 101 variants, at most 100 are possible"),
-        ("bm25", {"sample": 0}, "A sample has at least 1 question, not 0"),
+        ("bm25", {"sample": 0}, "A sample needs at least 1 question, not 0"),
         ("bm25", {"sample": 20}, "there are 20 to tune on and 4 to keep back"),
         ("bm52:b=.3,.4", {}, "did you mean 'bm25'"),
         ("hublink", {"metric": "triple_mrr"}, "there are 0 to tune on and 0 to keep back"),

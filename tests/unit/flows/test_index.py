@@ -104,7 +104,7 @@ def test_the_same_corpus_changes_nothing_and_a_full_run_derives_everything_again
 
 def test_what_cannot_be_indexed_is_refused_and_nothing_is_published(tmp_path: Path) -> None:
     small = Small(tmp_path)
-    with pytest.raises(SourceError, match=r"^There is no file or folder .*nowhere\.jsonl; check the path, "):
+    with pytest.raises(SourceError, match=r"^There is no file or folder .*nowhere\.jsonl; check the path and "):
         small.run(tmp_path / "nowhere.jsonl")
     assert not small.index_folder.path.exists(), "a wrong name leaves no index behind"
     with pytest.raises(UnknownIndexError, match="'i'"):
@@ -342,7 +342,7 @@ ITALIAN = [
     {"id": "2", "title": "Lucia Ferrant", "text": "Lucia Ferrant è nata a Biella ed è stata la direttrice del museo."},
 ]
 LANGUAGE_ADVICE = (
-    "the texts look Italian and were read as English, the default; if they are: "
+    "the texts look Italian but were read as English, the default; to change that: "
     "polyhop index --index alpi --set corpus.language=it"
 )
 

@@ -104,7 +104,7 @@ def test_parts_of_an_interrupted_run_stay_until_they_are_old(root: Path) -> None
     forgotten.write_text("")
     report = maintained(root)
     assert staging.exists()
-    assert "Cached vectors were left alone: index 'towns'" in report.skipped[0]
+    assert "Cached vectors were not cleaned up: index 'towns'" in report.skipped[0]
     assert "cached vectors" not in report.removed
     for path in (forgotten, staging / "parts", staging):
         os.utime(path, (time.time() - 8 * 86_400,) * 2)
@@ -168,10 +168,7 @@ def test_the_command_says_what_went_in_words_and_as_json(root: Path, capsys: pyt
     assert not (root.parent / "nothing").exists()
 
 
-NOTE = (
-    "version 1 is pinned and stays current, version 3 lies beside it; the latest becomes current with: "
-    "polyhop versions --index i --use latest"
-)
+NOTE = "version 1 is pinned and stays current; to use version 3, unpin it: polyhop versions --index i --use latest"
 
 
 class Rolled(RealIndex):
@@ -230,7 +227,7 @@ def test_the_listing_marks_the_pinned_version(twice: Rolled, capsys: pytest.Capt
     versions(index="i", root=twice.root)
     said = capsys.readouterr().out
     assert "current, pinned" in said
-    assert "Version 1 of 'i' is current and pinned: runs publish beside it until: polyhop versions" in said
+    assert "Version 1 of 'i' is current and pinned; later runs do not replace it until: polyhop versions" in said
     versions(index="i", root=twice.root, json=True)
     listed = json.loads(capsys.readouterr().out)
     assert [(row["version"], row["current"], row["pinned"]) for row in listed] == [(1, True, True), (2, False, False)]

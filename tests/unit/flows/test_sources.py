@@ -82,7 +82,7 @@ def test_a_partial_source_adds_changes_and_deletes_by_id_and_leaves_the_rest(roo
     root.index("today", edits, source_name="wiki", is_partial=True)
     assert root.texts == {**NEWS, "w1": "Rome is a city.", "w3": "Bern, too."}
     assert root.manifest.source.endswith("wiki.jsonl")
-    reason = "there is no id to delete: expected a field named id or _id"
+    reason = "missing id to delete: expected a field named id or _id"
     assert root.rows("SELECT line, reason FROM quarantine") == [(7, reason)]
     root.index("news", {"n3": "Eve sings."}, source_name="news")  # as a whole: its own records go, and no others
     assert root.texts == {"n3": "Eve sings.", "w1": "Rome is a city.", "w3": "Bern, too."}
@@ -145,7 +145,7 @@ def test_another_file_replaces_a_source_if_told(many: Root, path: str, ways: dic
     (many.folder / "elsewhere").mkdir()
     words = (
         r"is not a source of index 'i', which has 'r' \(.*r.jsonl\)\. Nothing was read: --source-name NEW adds it "
-        r"as a further source, --replace puts it in the place of 'r', whose records go\."
+        r"as another source, --replace replaces 'r' and deletes its records\."
     )
     with pytest.raises(LossRefusedError, match=words):
         many.index(path, WIKI)
@@ -160,7 +160,7 @@ def test_a_source_is_renamed_only_when_told_to(root: Root) -> None:
         root.index("wiki", WIKI, source_name="new")
     root.index("wiki", WIKI, source_name="new", replaces=True)
     assert root.manifest.sources.keys() == {"news", "new"}
-    with pytest.raises(SourceError, match="has the sources new, news; say with --source-name which of them"):
+    with pytest.raises(SourceError, match="has the sources new, news; choose with --source-name which of them"):
         root.index("other", WIKI, replaces=True)
     with pytest.raises(SourceError, match="leave out one"):
         root.index("wiki", WIKI, replaces=True, is_partial=True)
@@ -300,7 +300,9 @@ def test_the_command_removes_a_source_but_not_the_only_one(root: Root, capsys: p
     assert root.texts == NEWS
     with pytest.raises(SourceError, match="Nothing would be left of index 'i'"):
         root.index("today", [{"id": id_, "deleted": True} for id_ in NEWS], is_partial=True, source_name="news")
-    with pytest.raises(SourceError, match="'news' is the only source of index 'i'; nothing would be left"):
+    with pytest.raises(
+        SourceError, match="'news' is the only source of index 'i', so removing it would empty the index"
+    ):
         root.remove("news")
 
 
@@ -322,9 +324,9 @@ def test_a_source_is_read_again_from_where_it_was_read_last(two_sources: Root) -
     request = known_request(two_sources.settings, "i", "wiki")
     assert request is not None
     assert (request.source, request.source_name) == (two_sources.folder / "wiki.jsonl", "wiki")
-    with pytest.raises(SourceError, match="has the sources news, wiki; say with --source-name"):
+    with pytest.raises(SourceError, match="has the sources news, wiki; choose one with --source-name"):
         known_request(two_sources.settings, "i")
-    with pytest.raises(SourceError, match="Nothing is known of where source 'x'"):
+    with pytest.raises(SourceError, match="has no recorded location for source 'x'"):
         known_request(two_sources.settings, "i", "x")
     assert known_request(two_sources.settings, "none") is None
 

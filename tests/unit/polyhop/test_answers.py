@@ -123,8 +123,8 @@ def test_scores_in_descending_order_need_no_word_and_texts_are_cut() -> None:
 def test_scores_out_of_order_are_explained() -> None:
     rows, note = [row(1, 1.0), row(2, 2.0)], {"label": "Re-ranked", "text": "the top 2 passages, by shared words"}
     for evidence, reason in (
-        ({}, "  ranked so that together they cover the question; a score is of its passage alone"),
-        ({"notes": [note]}, "  the first ones have the scores of who re-ranked them, the others their own"),
+        ({}, "  ranked to cover the question together; scores are per passage"),
+        ({"notes": [note]}, "  the first scores are those of the re-ranker, the others those of the strategy"),
     ):
         assert next(iter(passage_lines(rows, evidence, {}))) == reason
 

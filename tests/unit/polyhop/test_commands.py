@@ -67,13 +67,13 @@ def test_an_interrupted_command_says_so(monkeypatch: pytest.MonkeyPatch, capsys:
     with pytest.raises(SystemExit) as ended:
         cli.main()
     printed = capsys.readouterr()
-    assert (ended.value.code, printed.out, printed.err) == (130, "", "polyhop: stopped; what was finished is kept.\n")
+    assert (ended.value.code, printed.out, printed.err) == (130, "", "polyhop: stopped; finished work is kept.\n")
 
 
 def test_what_was_damaged_is_said_with_what_fixes_it(capsys: pytest.CaptureFixture[str]) -> None:
     print_report(IndexReport("towns", 2, changed=True, damaged=["table 'mentions' cannot be read", "3 cached vectors"]))
     said = capsys.readouterr().out
-    assert "  damaged, made again: table 'mentions' cannot be read\n  damaged, made again: 3 cached vectors\n" in said
+    assert "  rebuilt after damage: table 'mentions' cannot be read\n  rebuilt after damage: 3 cached vectors\n" in said
     report = VerifyReport("towns", 2, {"tables": [], "older_versions": ["version 1: file 'x' is missing"]})
     _print(report, "version 2")
     lines = ["ok    tables", "FAIL  older versions", "      version 1: file 'x' is missing"]
@@ -194,7 +194,9 @@ def test_deployments_of_ours_without_a_worker_are_named_with_what_starts_one(ser
         {"name": "other", "status": "NOT_READY", "entrypoint": "elsewhere.py:flow", "work_pool_name": "theirs"},
     ]
     server.answers["/api/deployments/filter"] = []
-    assert health.check_deployments(SETTINGS) == "none of Polyhop's flows; make them with: polyhop deploy --index NAME"
+    assert (
+        health.check_deployments(SETTINGS) == "none of Polyhop's flows; create them with: polyhop deploy --index NAME"
+    )
     server.answers["/api/deployments/filter"] = rows
     assert health.check_deployments(SETTINGS) == "1 of Polyhop's flows, all with a worker"
     rows[0] |= {"status": "NOT_READY", "work_pool_name": "polyhop"}
@@ -211,7 +213,7 @@ def test_packages_are_compared_with_what_is_asked_for(monkeypatch: pytest.Monkey
     assert health.requirement_fault("no-such-package") == "no-such-package is not installed"
     assert health.requirement_fault("numpy<1; extra == 'rdf'") != ""
     monkeypatch.setattr("polyhop.doctor.requires", lambda _: ["numpy<1", "duckdb"])
-    words = r"^numpy is .*, Polyhop needs <1\. Install what Polyhop asks for: pip"
+    words = r"^numpy is .*, Polyhop needs <1\. Install the required versions: pip"
     with pytest.raises(ConfigurationError, match=words):
         health.check_packages(SETTINGS)
 
@@ -226,8 +228,8 @@ def test_writers_are_named_and_no_server_is_no_fault(tmp_path: Path, monkeypatch
     for name in ("PREFECT_API_URL", "NEO4J_URI"):
         monkeypatch.delenv(name, raising=False)
     assert health.check_prefect(SETTINGS).startswith("no PREFECT_API_URL")
-    assert health.check_deployments(SETTINGS) == "not looked for without PREFECT_API_URL"
-    assert health.check_neo4j(SETTINGS) == "no NEO4J_URI: nothing is exported"
+    assert health.check_deployments(SETTINGS) == "skipped: PREFECT_API_URL is not set"
+    assert health.check_neo4j(SETTINGS) == "skipped: NEO4J_URI is not set"
 
 
 def test_a_check_that_breaks_is_a_line_and_the_others_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -237,7 +237,7 @@ def test_the_page_shows_whatever_evidence_there_is(bridge_answer: Document) -> N
     assert set(re.findall(r'(?:href|src)="([^"]*)"', page)) == {f"#passage-{rank}" for rank in range(1, 5)}
     began = re.findall(r"<td>(passage|entity)</td><td class=\"name\" dir=\"auto\">", page)
     assert began == ["passage", "entity", "passage"]
-    assert "Their texts are gone with version 1" in page
+    assert "Their texts are unavailable: version 1" in page
     path = as_row(Evidence(paths=(EvidencePath("Rosetta --[of]--> ESA"),)))["paths"]
     searched = bridge_answer["evidence"] | {"seeds": [], "paths": path, "fallback": asdict(PASSAGES_ONLY)}
     page = page_of(bridge_answer | {"evidence": searched})
@@ -245,11 +245,11 @@ def test_the_page_shows_whatever_evidence_there_is(bridge_answer: Document) -> N
     assert "ranks without a graph" not in page
     unknown = {"links": [], "sentences": [], "beams": ["<b>path</b>", "e1"]}
     page = page_of(bridge_answer | {"strategy": "bm25", "evidence": unknown})
-    for words in ("left no graph to draw", "No answer found", "&lt;b&gt;path&lt;/b&gt;", "&#34;e1&#34;"):
+    for words in ("returns no graph to draw", "No answer found", "&lt;b&gt;path&lt;/b&gt;", "&#34;e1&#34;"):
         assert words in page, words
     assert "<g class=" not in page
     page = page_of(bridge_answer | {"answer": "", "reading": {"kind": "unread"}})
-    assert ("No answer was read; these are the passages." in page, "No answer found" in page) == (True, False)
+    assert ("Reading is disabled; these are the passages." in page, "No answer found" in page) == (True, False)
 
 
 @pytest.mark.parametrize(("cost", "shown"), [(0.25, "0.25 USD"), (None, "cost unknown")])
@@ -272,7 +272,7 @@ def test_computed_values_and_a_model_s_words_are_shown(bridge_answer: Document, 
     page = page_of(bridge_answer, texts={"p1": "Born 1901. Died.", "p2": "She was born in 1901."})
     for words in ("<b>year</b>: 1901", "<mark>Born 1901.</mark> Died.", "She was born <mark>in 1901</mark>.", "12 + 3"):
         assert words in page, words
-    for words in (f"{shown}, paid for before", "It says so.", "2 cited sources", "written by a model"):
+    for words in (f"{shown}, cached", "It says so.", "2 cited sources", "written by a model"):
         assert words in page, words
 
 

@@ -139,7 +139,7 @@ def test_a_damaged_answer_is_neither_redrawn_nor_replayed(settings: Settings, st
 
 
 def test_doctor_looks_into_the_queue(settings: Settings) -> None:
-    assert check_queue(settings) == "none yet; polyhop submit makes it"
+    assert check_queue(settings) == "not created yet; `polyhop submit` creates it"
     assert not (settings.root / "queue.sqlite").exists()
     with open_questions(settings) as queue:
         answered(queue, 7)
@@ -157,7 +157,7 @@ def test_a_retry_says_its_deadline_and_an_ended_job_its_metrics(settings: Settin
         job = queue.submit(JobSpec("wiki", deadline_seconds=5), [NewQuestion("q", "Why?", None, ["yes"])])
         queue.cancel(job)
     commands.retry(job, root=settings.root)
-    said = "Job 1: 1 question queued again; what no worker has begun within 5 s is dead"
+    said = "Job 1: 1 question queued again; questions not started within 5 s become dead"
     assert capsys.readouterr().out == f"{said} (--deadline SECONDS changes that)\n"
     with open_questions(settings) as queue:
         queue.cancel(job)
@@ -170,7 +170,7 @@ def test_a_retry_says_its_deadline_and_an_ended_job_its_metrics(settings: Settin
         assert queue.job(job).deadline_seconds == 3600
         finish(queue, 1)
     commands.cancel(job, root=settings.root)
-    ended = "Job 1 has ended: no question was open, and nothing was cancelled (polyhop jobs results 1)\n"
+    ended = "Job 1 has ended: no question was open, so nothing was cancelled (polyhop jobs results 1)\n"
     assert capsys.readouterr().out == ended
     commands.results(job, metrics=True, root=settings.root)
     lines = capsys.readouterr().out.splitlines()

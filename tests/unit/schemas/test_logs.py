@@ -103,7 +103,7 @@ def test_a_secret_is_found_by_its_form(text: str) -> None:
     [
         "postgresql://ann@db:5432/queue",
         "see https://docs.example.org/a:b/c@d?page=2&monkey=3",
-        "Key 'nightly' already belongs to job 3, which asks something else; nothing was submitted.",
+        "Key 'nightly' already belongs to job 3, which has other questions; nothing was submitted.",
         "Neo4j needs a password; set NEO4J_PASSWORD (or use --password).",
         "the bearer of the ring",
         "Unknown setting 'models.api_bas' in polyhop.toml; did you mean 'models.api_base'?",

@@ -385,7 +385,7 @@ def test_equal_caches_export_equal_files(stores: Stores, tmp_path: Path, monkeyp
     [
         ({"key": content_hash("x").upper()}, "key is not 64 hexadecimal digits"),
         ({"model": None}, "model is empty"),
-        ({"rung": "guessed"}, "rung is 'guessed'"),
+        ({"rung": "guessed"}, "'guessed' is not a kind of repair"),
         ({"reply": "[" * 100_000}, "reply is not JSON"),
         ({"reply": "[1]"}, "reply is not a JSON object"),
         ({"attempts": -1}, "attempts is -1"),
@@ -481,7 +481,7 @@ def test_what_is_no_database_is_kept_beside_a_new_one(used: tuple[Path, Use], ca
     with caplog.at_level(logging.WARNING):
         assert (use(path), use(path)) == (0, len(KEYS))
     (record,) = caplog.records
-    assert record.getMessage().endswith(f"it is kept as {path.name}.damaged-1, a new one begins empty")
+    assert record.getMessage().endswith(f"it was moved to {path.name}.damaged-1 and replaced by an empty one")
     assert path.with_name(f"{path.name}.damaged-1").read_bytes() == NO_DATABASE
 
 
@@ -522,8 +522,8 @@ def test_a_damaged_cache_that_may_only_be_read_holds_nothing(
     with caplog.at_level(logging.WARNING):
         cache = ReplyCache(path)
         assert cache.replies(KEYS) == {}
-    assert caplog.records[-1].getMessage().endswith("nothing is read from it")
-    with pytest.raises(StoreError, match="may only be read"):
+    assert caplog.records[-1].getMessage().endswith("and is not read")
+    with pytest.raises(StoreError, match="is read-only"):
         cache.evict(model="model")
     cache.close()
 

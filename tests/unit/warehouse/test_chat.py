@@ -220,7 +220,12 @@ def test_one_configuration_is_one_model_per_process_until_closed(tmp_path: Path)
 @pytest.mark.parametrize(
     ("must_answer", "classes", "ended", "words"),
     [
-        (False, ["ModelRejectedError"] * MOST_FAILURES, errors.ModelRejectedError, "No request had.*check the model's"),
+        (
+            False,
+            ["ModelRejectedError"] * MOST_FAILURES,
+            errors.ModelRejectedError,
+            "No request has had.*check the model's",
+        ),
         (True, ["ModelUnavailableError"] * MOST_FAILURES, errors.ModelUnavailableError, "again when the server replie"),
         (True, ["ModelRateLimitError"] * MOST_FAILURES, errors.ModelRateLimitError, "again when the server replies"),
         (True, ["ModelUnreachableError"], errors.ModelEndpointError, "correct models.api_base"),

@@ -289,13 +289,13 @@ def test_sentence_transformers_gets_dimension_and_length(tmp_path: Path, opened:
 
 
 def test_a_kind_that_nobody_knows_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"no such kind of encoder; known are local .*onnx:FOLDER"):
+    with pytest.raises(ConfigurationError, match=r"unknown kind of encoder; known kinds are local .*onnx:FOLDER"):
         parse_settings({"a test": {"encoder.name": "bert"}})
-    with pytest.raises(ConfigurationError, match=r"encoder\.precision is of the local encoder only"):
+    with pytest.raises(ConfigurationError, match=r"encoder\.precision applies to the local encoder only"):
         parse_settings({"flags": {"encoder.name": "onnx:folder", "encoder.precision": "int8"}})
     choice = EncoderSettings().choice.model_copy(update={"name": "bert:x"})
     needs = encoder_kinds.EncoderNeeds(choice, 0, Settings().models, tmp_path, None, None, open_embeddings)
-    with pytest.raises(ConfigurationError, match="no encoder of the kind 'bert'"):
+    with pytest.raises(ConfigurationError, match="Unknown kind of encoder 'bert'"):
         encoder_kinds.open_model(needs)
 
 

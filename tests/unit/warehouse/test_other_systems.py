@@ -54,17 +54,15 @@ def like_a_mac(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.rare
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("fixture", "setting"), [("tmp_path", ""), ("like_a_mac", r" \(corpus\.conversion_memory_mb\)")]
-)
+@pytest.mark.parametrize("fixture", ["tmp_path", "like_a_mac"])
 def test_a_file_that_takes_too_much_memory_is_named_and_the_next_is_read_also_where_the_system_sets_no_limit(
-    tmp_path: Path, request: pytest.FixtureRequest, fixture: str, setting: str
+    tmp_path: Path, request: pytest.FixtureRequest, fixture: str
 ) -> None:
     request.getfixturevalue(fixture)
     text = f"<w:document xmlns:w='{made.W}'><w:body>{'<w:p/>' * 3_000_000}</w:body></w:document>"
     path = made.with_member(made.word(tmp_path / "a.docx"), "word/document.xml", text.encode())
     with Converter(ConversionLimits(memory_mb=256, seconds=60)) as converter:
-        with pytest.raises(FaultError, match=f"more than 256 MB of memory{setting}"):
+        with pytest.raises(FaultError, match="more than 256 MB of memory"):
             converter.convert(path)
         assert converter.convert(made.mail(tmp_path / "m.eml")).title == "Café 中"
 

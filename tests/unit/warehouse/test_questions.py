@@ -163,7 +163,7 @@ def test_answers_of_nq_and_popqa_are_found(tmp_path: Path, item: dict[str, Any],
     ("line", "reason"),
     [
         ("{", "not JSON: Expecting property name enclosed in double quotes at character 2"),
-        ({"question": None, "text": "a"}, "there is no question: expected a field named question"),
+        ({"question": None, "text": "a"}, "missing question: expected a field named question"),
         ({"question": "x" * 10_001}, "the question is 10,001 characters long; the limit is 10,000"),
         ({"answers": [True]}, "the answers are not strings but hold true or false"),
         ({"hops": "two"}, "the hops are not a whole number but a string"),

@@ -495,7 +495,7 @@ def test_every_pause_is_a_record_without_the_error_s_details(caplog: pytest.LogC
         retrying(Mock(side_effect=ValueError("sk-secret")))
     fields = [{"attempt": number, "pause": 0.123, "error": "ValueError"} for number in (1, 2)]
     assert [vars(record)["fields"] for record in caplog.records] == fields
-    assert {record.getMessage() for record in caplog.records} == {"a call of the model x is tried again"}
+    assert {record.getMessage() for record in caplog.records} == {"retrying a call of the model x"}
     assert "sk-secret" not in caplog.text
     assert len(slept) == 2
 

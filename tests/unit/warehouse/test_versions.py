@@ -28,7 +28,7 @@ from polyhop.schemas.records import EntityEdit
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.cache.database import DocumentCache
 from polyhop.warehouse.files import evaluations, versions
-from polyhop.warehouse.files.disk import require_place, write_json_lines
+from polyhop.warehouse.files.disk import require_writable, write_json_lines
 from polyhop.warehouse.files.evaluations import check_folder, read_run, run_numbers, store_run
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.files.versions import point_to, published_versions, read_lease, read_runs, writer_lease
@@ -296,12 +296,12 @@ def test_an_error_of_a_row_leaves_the_file_before_and_nothing_beside_it_and_a_li
 
 def test_a_place_where_no_file_can_be_is_said_with_what_was_to_be_written(tmp_path: Path) -> None:
     path = tmp_path / "none" / "rows.jsonl"
-    for work in (lambda: write_json_lines(path, ROWS, "the scores"), lambda: require_place(path, "the scores")):
+    for work in (lambda: write_json_lines(path, ROWS, "the scores"), lambda: require_writable(path, "the scores")):
         with pytest.raises(StoreError, match=r"the scores.*there is no folder .*none; create it first"):
             work()
     with pytest.raises(StoreError, match=r"the scores.*that is a folder; name a file"):
-        require_place(tmp_path, "the scores")
-    require_place(tmp_path / "new.jsonl", "the scores")
+        require_writable(tmp_path, "the scores")
+    require_writable(tmp_path / "new.jsonl", "the scores")
     assert names_in(tmp_path) == []
 
 
@@ -363,7 +363,7 @@ def test_a_file_that_is_no_evaluation_is_named(tmp_path: Path, name: str, conten
     store_run(tmp_path, {one: data for one, data in (FILES | {name: content}).items() if data is not None})
     with pytest.raises(ContractError, match=rf"{name} cannot be read: {reason}.*; restore .* or remove its folder"):
         read_run(tmp_path, 1).question_rows()
-    with pytest.raises(UnknownIdError, match=r"no stored evaluation 7 in .*; there is: 1"):
+    with pytest.raises(UnknownIdError, match=r"no stored evaluation 7 in .*; stored: 1"):
         read_run(tmp_path, 7)
 
 
@@ -464,7 +464,7 @@ def test_a_refused_change_and_a_line_that_is_none_leave_the_edits(folder: IndexF
         change_edits(folder, refuse)
     before = change_edits(folder, lambda edits: edits[1:])
     places = [("delete", "ada", "edits.jsonl line 1"), ("rename", "bob", "edits.jsonl line 2")]
-    assert [(edit.kind, edit.key, edit.place) for edit in before] == places
+    assert [(edit.kind, edit.key, edit.location) for edit in before] == places
     assert [edit.key for edit in read_edits(folder)] == ["bob"]
     with folder.edits.open("a", encoding="utf-8") as stream:
         stream.write("nonsense\n")

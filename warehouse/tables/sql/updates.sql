@@ -10,13 +10,13 @@ SELECT view_name FROM duckdb_views() WHERE database_name = current_database() AN
 
 -- name: touched_ids
 -- Ids in rows that came or went, and the columns in which they stand.
-CREATE OR REPLACE TEMP TABLE touched_ids AS SELECT DISTINCT id, place FROM read_parquet($files);
+CREATE OR REPLACE TEMP TABLE touched_ids AS SELECT DISTINCT id, column_name FROM read_parquet($files);
 
 -- name: missing_entities
 -- Those of them that no entity has: it went, or a row that came names none.
 CREATE OR REPLACE TEMP TABLE missing_entities AS
 SELECT DISTINCT id FROM touched_ids ANTI JOIN entities ON entities.entity_id = touched_ids.id
-WHERE place IN ('entity_id', 'source_id', 'target_id');
+WHERE column_name IN ('entity_id', 'source_id', 'target_id');
 
 -- name: some_are_touched
 -- Invariants look at rows with such ids: what concerns another one is as it was in the version before.

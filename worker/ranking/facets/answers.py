@@ -115,7 +115,7 @@ def _meeting(question: ReadQuestion, scores: PathScores) -> NDArray[np.int32] | 
 
 
 def _asks_for_hubs(units: Units, question: ReadQuestion, scores: PathScores, place: int) -> bool:
-    """Whether a word of the hubs' type follows, with nothing but stop words and conditions between.
+    """Returns whether a word of the hubs' type follows, with nothing but stop words and conditions between.
 
     It must not be a word of a field that is asked for (paper class).
     """
@@ -154,7 +154,7 @@ def _paths_of_field(units: Units, question: ReadQuestion, field: int, hubs: NDAr
 def _said(
     texts: Sequence[str], values: Counter[str], kind: Kind, *, counts: bool, is_one_hub: bool
 ) -> tuple[tuple[str, ...], str] | None:
-    """What a field's values say to a question's words, and what that is; None in doubt."""
+    """Answer values of a field for a question's words, and their kind; None in doubt."""
     if not values:
         return None
     if texts[0] in AUXILIARIES:

@@ -38,10 +38,7 @@ LEAST_MOST = {"least": ABOVE, "most": BELOW}  # After `at`.
 
 @dataclass(frozen=True, slots=True)
 class NumberRange:
-    """What a question admits, from `low` to below `high`, by its words from `start` to before `end`; see `Measure`.
-
-    `is_time` says whether it opens like a range of times; None: it may be one of times or of amounts.
-    """
+    """Range that a question admits, from `low` to below `high`, in its words `start` to before `end`."""
 
     start: int
     end: int
@@ -123,7 +120,7 @@ class ReadQuestion:
 
     @property
     def names_hub(self) -> bool:
-        """Whether a condition names a hub."""
+        """Returns whether a condition names a hub."""
         return any(facet.hubs for facet in self.facets)
 
     @property
@@ -245,7 +242,7 @@ NEGATION_REACH = 4  # Words before a mention in which a negation is looked for.
 
 
 def _is_negated(words: Sequence[Word], mention: Mention, is_taken: NDArray[np.bool_]) -> bool:
-    """Whether a mention is negated: by a word inside it, or by one before it with no other mention between."""
+    """Returns whether a mention is negated: by a word inside it, or by one before it with no other mention between."""
     start = mention.start
     while start > max(0, mention.start - NEGATION_REACH) and not is_taken[start - 1]:
         start -= 1

@@ -74,7 +74,7 @@ def content_stems(words: Iterable[Word]) -> tuple[str, ...]:
 
 
 def are_family(one: str, other: str) -> bool:
-    """Whether two stems of letters share a prefix of at least 4 that covers 66 % of the longer one (evolv, evolut).
+    """Returns whether two stems share a prefix of at least 4 letters and 66 % of the longer one (evolv, evolut).
 
     Source: algorithms.md 4B, word families.
     """
@@ -107,7 +107,7 @@ class LabelIndex:
     """
 
     def __init__(self, named: Sequence[Sequence[Word]], predicates: Sequence[Sequence[Word]]) -> None:
-        """Of labels of values and hubs, and of predicates; equal ones are one."""
+        """Indexes labels of values and hubs, and of predicates; equal ones are one."""
         names = set(map(_stems, named))
         self.stems = sorted(names.union(map(_stems, predicates)))
         self.is_named = np.array([label in names for label in self.stems], dtype=np.bool_)

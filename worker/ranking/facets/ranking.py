@@ -60,7 +60,7 @@ class LinkedPassages:
     """Passages that take the scores of paths: those that state a path's last triple, or those of its hub."""
 
     def __init__(self, paths: HubPaths, triple_passages: Pairs, hub_passages: Pairs) -> None:
-        """Of a version.
+        """Links the paths of a version to passages.
 
         Args:
             paths: Hubs and their paths.
@@ -149,7 +149,7 @@ class FacetRanking:
     def __init__(
         self, units: Units, vectors: NDArray[np.float32] | None, hub_types: Collection[str], rule: FacetRule
     ) -> None:
-        """Of prepared paths; `vectors` are those of the documents' texts, None without an encoder."""
+        """Prepares the ranking; `vectors` are those of the documents' texts, None without an encoder."""
         self._units = units
         self._rule = rule
         self._vectors = vectors
@@ -170,7 +170,7 @@ class FacetRanking:
         self._centroids = _centroids(units, vectors) if vectors is not None and self.compares_signatures else None
 
     def read(self, question: str) -> ReadQuestion:
-        """What a question asks for."""
+        """Reads the conditions of a question."""
         return read_question(self._units, self.fields, question, self._rule.least_coverage, self._types)
 
     def score(
@@ -216,7 +216,7 @@ class FacetRanking:
         return PathScores(scores, hubs, met, asked)
 
     def soft(self, words: Sequence[Word], similar: Floats | None) -> tuple[Floats, Floats]:
-        """How well hubs fit a question, shape (h,), 0 to 1, and documents, shape (d,), at least 0.
+        """Fit of hubs, shape (h,), 0 to 1, and of documents, shape (d,), at least 0, to a question.
 
         Args:
             words: The question's.
@@ -255,7 +255,7 @@ class FacetRanking:
         return similar
 
     def _asked(self, question: ReadQuestion, rest: NDArray[np.float32] | None, similar: Floats | None) -> Floats:
-        """How much the question asks for each signature, by words, similarity and kind of value; shape (s,), 0 to 1.
+        """Degree to which a question asks for each signature; shape (s,), 0 to 1.
 
         Source: algorithms.md 4B, rule 7.
         """
@@ -269,7 +269,7 @@ class FacetRanking:
         return np.minimum(asked + KIND_WEIGHT * is_of_kind, 1.0)
 
     def _met(self, facet: Facet) -> Floats:
-        """How well each hub meets a facet."""
+        """Degree to which each hub meets a facet."""
         units = self._units
         met = np.zeros(units.hub_count)
         if facet.documents:
@@ -309,7 +309,7 @@ def _entries(units: Units) -> _Entries:
 
 
 def _sum_of_best(entries: _Entries, scores: Floats, count: int) -> Floats:
-    """Of each hub, the sum of the `count` largest of the best scores of its signatures."""
+    """Sum of the `count` largest of the best scores of each hub's signatures."""
     starts, runs, documents = entries
     sums = np.zeros(len(starts) - 1)
     largest = np.zeros(count)

@@ -155,7 +155,7 @@ def signatures_of(graph: HubGraph, paths: HubPaths) -> tuple[NDArray[np.int32], 
 
 
 class Kind(IntFlag):
-    """What the values of a field are; a question can ask for several kinds. Source: algorithms.md 4B, kinds."""
+    """Kind of a field's values; a question can ask for several kinds. Source: algorithms.md 4B, kinds."""
 
     OTHER = 0
     TIME = 1
@@ -209,7 +209,7 @@ def measures_of(words: Sequence[Word]) -> list[Measure]:
 
 
 def _letter(text: str) -> str:
-    """What a word can be in a number, date or duration; see `_MEASURES`."""
+    """Role of a word in a number, date or duration; see `_MEASURES`."""
     if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
         is_year = len(text) == 4 and FIRST_YEAR <= int(text) <= LAST_YEAR
         return "Y" if is_year else "d" if len(text) <= 2 and 1 <= int(text) <= 31 else "n"
@@ -217,7 +217,7 @@ def _letter(text: str) -> str:
 
 
 def _measure(words: Sequence[Word]) -> Measure | None:
-    """What a label is, if it is one number, date or duration and at most a unit after it."""
+    """Parses a label that is one number, date or duration and at most a unit after it."""
     found = measures_of(words)
     return found[0] if len(found) == 1 and found[0].start == 0 and len(words) <= found[0].end + 1 else None
 
@@ -230,7 +230,7 @@ LEAST_SHARE, LARGEST_SHARE = 0.02, 0.98  # algorithms.md 4B, rule 4.
 
 
 class Fields:
-    """What a version's signatures are called, and what their values are.
+    """Names of a version's signatures, and kinds of their values.
 
     Attributes:
         is_polar: Shape (s,): signatures whose values say yes or no in words.
@@ -239,7 +239,7 @@ class Fields:
     """
 
     def __init__(self, units: Units, left_out: Collection[str] = ()) -> None:
-        """Of prepared paths; the stems `left_out` tell nothing: those of hub types. Cost: O(documents)."""
+        """Derives the fields of prepared paths, without the stems `left_out` of hub types. Cost: O(documents)."""
         # Words of all signatures, one after the other, with their weights.
         kept = [[stem for stem in dict.fromkeys(content_stems(words)) if stem not in left_out]
                 for words in units.signature_words]  # fmt: skip

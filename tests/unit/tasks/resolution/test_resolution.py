@@ -391,7 +391,7 @@ def test_edits_add_to_the_links_of_files() -> None:
     links = Links((NamePair("A", "B"),), (NamePair("C", "D"),))
     edits = [EntityEdit("merge", "e", "f", "line 1"), EntityEdit("split", "g", "h"), EntityEdit("delete", "i")]
     found = edited_links(links, edits, ())
-    assert found.must == (NamePair("A", "B"), NamePair("e", "f", place="line 1"))
+    assert found.must == (NamePair("A", "B"), NamePair("e", "f", location="line 1"))
     assert found.cannot == (NamePair("C", "D"), NamePair("g", "h"))
     edits = [EntityEdit("rename", "a", "B & B"), EntityEdit("rename", "c", "Dee"), EntityEdit("rename", "e", "É!")]
     assert edited_links(Links(), edits, {"dee"}).must == (NamePair("a", "B & B"),)
@@ -430,7 +430,7 @@ ENTITIES: dict[str, tuple[str, str | None]] = {
     "the thing": ("The Thing", None),
 }
 ADDS_CORP = "'acme corp' only adds corp to 'acme'"
-SAME_WORDS = "places are one only with the same words: 'paris' is not 'paris texas'"
+SAME_WORDS = "locations are one only with the same words: 'paris' is not 'paris texas'"
 DECISIONS = [
     Decision("acme", "er", "ORGANIZATION", "acme corp", ADDS_CORP),
     Decision("big blue", "manual", "", "acme corp", "must-link 'big blue' = 'acme' (m.csv line 2)"),

@@ -261,5 +261,5 @@ def test_failed_clusters_stay_apart(
     assert (counts["prompt_tokens"], counts["completion_tokens"]) == (0, 0)
     assert "prompt_tokens" not in plain[0]
     assert {reason for (reason,) in rows("SELECT reason FROM aliases WHERE kind = 'er'")} == {
-        "the model gave no usable reply (ReplyRefusedError); the next run asks again"
+        "the model gave no usable reply (ReplyRefusedError); the next run retries"
     }
