@@ -209,7 +209,7 @@ class _PartitionedSearches:
         self._rows, self._started = rows, started
 
     def near(self, also: NDArray[np.intp]) -> Near:
-        """What LanceDB found for the next question, and `also`."""
+        """Passages that LanceDB found for the next question, and `also`."""
         vectors, found = next(self._started)
         first = [exact_cosines(self._rows, also, vector) for vector in vectors]  # while LanceDB searches
         others = np.unique(np.concatenate([each.result() for each in found]))

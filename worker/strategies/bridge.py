@@ -140,7 +140,7 @@ class BridgeLexicalStrategy(RankedStrategy):
             yield Found(ranking, start.evidence(self._passage_ids, self._keys), time.perf_counter() - seeded)
 
     def _searches(self, questions: Sequence[Question], limit: int) -> Searches:
-        """Starts what finds passages by the questions' vectors."""
+        """Starts searches by the questions' vectors: here none."""
         del questions, limit
         return NoSearches()
 
@@ -152,7 +152,7 @@ class BridgeLexicalStrategy(RankedStrategy):
         return RelativeScores(score(self._impacts, counts))
 
     def _candidates(self, question: Question, near: Near, words: RelativeScores | TopRelativeScores) -> Candidates:
-        """What is similar by words."""
+        """Candidates by words."""
         del question
         shares = words[near.rows]
         return Candidates(near.rows, shares, shares, lambda rows: (words[rows], words[rows]))
@@ -221,7 +221,7 @@ class BridgeStrategy(BridgeLexicalStrategy):
         return self._vectors.start(vectors, max(NEAR, limit, self._parameters.seeds))
 
     def _candidates(self, question: Question, near: Near, words: RelativeScores | TopRelativeScores) -> Candidates:
-        """What is similar by cosine; BM25 counts among the seeds."""
+        """Candidates by cosine; BM25 counts among the seeds."""
         weight, vector = self._parameters.lexical_weight, question_vector(question)
 
         def exact(rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
