@@ -54,7 +54,7 @@ class TermImpacts:
         lexical: Postings of one analyser.
         k1: Saturation of repeated terms, at least 0.
         b: Share of length normalisation, 0 to 1.
-        copies: Shape (n_passages,): how often each text stands in the collection; None: once.
+        copies: Shape (n_passages,): how often each text occurs in the collection; None: once.
 
     Attributes:
         terms: Term number by term.
@@ -199,10 +199,10 @@ def _read_in_part(
     is_tried = (count > 0) & (read >= count) & (lookups > 0) & (lookups <= _LOOKUP_SHARE * read[-1:])
     if not is_tried.any() or read[-1] <= _FEW_POSTINGS:
         return None
-    for place in np.flatnonzero(is_tried).tolist():
-        near = distinct(np.concatenate([index.postings(term) for term in terms[: place + 1]]))
+    for number in np.flatnonzero(is_tried).tolist():
+        near = distinct(np.concatenate([index.postings(term) for term in terms[: number + 1]]))
         scores = score_of(index, counts, near)
-        if kth_largest(scores, count) - fsum(most[term] for term in terms[place + 1 :]) > _SLACK:
+        if kth_largest(scores, count) - fsum(most[term] for term in terms[number + 1 :]) > _SLACK:
             return near, scores
     return None
 
@@ -309,8 +309,8 @@ def relevance_model(
     if dropped is not None:
         kept = ~dropped[terms]
         terms, values = terms[kept], values[kept]
-    distinct, places = np.unique(terms, return_inverse=True)
-    likely = np.bincount(places, values, len(distinct)).astype(np.float64, copy=False)
+    distinct, inverse = np.unique(terms, return_inverse=True)
+    likely = np.bincount(inverse, values, len(distinct)).astype(np.float64, copy=False)
     first = best(likely, count)
     return distinct[first].astype(np.intp), likely[first] / likely[first].sum() if len(first) else likely[first]
 
@@ -360,8 +360,8 @@ def expansion_entities(
     """
     entities, values = _entries(weights, passages, 1.0 / np.arange(1, len(passages) + 1))
     kept = ~excluded[entities]
-    distinct, places = np.unique(entities[kept], return_inverse=True)
-    sums = np.bincount(places, values[kept], len(distinct)).astype(np.float64, copy=False)
+    distinct, inverse = np.unique(entities[kept], return_inverse=True)
+    sums = np.bincount(inverse, values[kept], len(distinct)).astype(np.float64, copy=False)
     first = best(sums, count)
     return distinct[first].astype(np.intp), sums[first]
 
@@ -407,18 +407,18 @@ def coverage_and_proximity(idf: Mapping[str, float], tokens: Sequence[str]) -> t
     Source: algorithms.md 2.9 (BM25+CE, token-free ranker).
     Cost: O(tokens).
     """
-    places = [(place, token) for place, token in enumerate(tokens) if token in idf]
-    if not places:
+    hits = [(position, token) for position, token in enumerate(tokens) if token in idf]
+    if not hits:
         return 0.0, 0.0
     # a(t) of the terms that have a neighbour.
     nearness: dict[str, float] = {}
-    for (before, first), (after, second) in pairwise(places):
+    for (before, first), (after, second) in pairwise(hits):
         if first != second:
             squared = (after - before) ** 2
             nearness[first] = nearness.get(first, 0.0) + idf[second] / squared
             nearness[second] = nearness.get(second, 0.0) + idf[first] / squared
     total = sum(value * value for value in idf.values())
-    present = {token for _, token in places}
+    present = {token for _, token in hits}
     covered, close = 0.0, 0.0
     for term, value in idf.items():
         if term in present:

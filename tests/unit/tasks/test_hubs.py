@@ -57,7 +57,7 @@ def test_hubs_by_types_and_edges(mode: HubMode, min_edges: int, typed: str, expe
 def test_a_pair_of_predicate_and_label_means_either_direction() -> None:
     named = named_graph("P1 type Paper; P2 type Paper; List type P3; P4 kind Paper")
     labelled = [named.own_ids.index("Paper"), named.own_ids.index("List")]
-    found = paths.nodes_beside(named.graph, named.predicates.index("type"), labelled)
+    found = paths.neighbours_of(named.graph, named.predicates.index("type"), labelled)
     assert [named.own_ids[node] for node in found] == ["P1", "P2", "P3"]
 
 
