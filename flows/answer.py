@@ -31,7 +31,9 @@ UNSERVED_SECONDS = 30.0  # seconds without any worker before that is logged; cho
 _ALIVE_SECONDS = 30.0
 """A worker that misses heartbeats for this long is considered dead; its leases (30 s by default) have ended, too."""
 _MOST_CRASHES = 3  # attempts of a question by default: a question that kills workers is given up after so many
-_BATCH_PAUSE_SECONDS = 60.0  # chosen: nothing beside a wait of minutes to hours, and a worker takes 3 s to start
+_BATCH_PAUSE_SECONDS = (
+    60.0  # chosen: negligible compared with a wait of minutes to hours, and a worker takes 3 s to start
+)
 _DRAIN_SECONDS = 10.0
 """Seconds to finish the batch at work; chosen well below the 30 s after which Prefect kills a run that it cancels."""
 _LAST_WORDS_SECONDS = 5.0  # for the last lines of a worker that has ended; chosen: they are in the pipe already
@@ -90,7 +92,7 @@ def new_outages(seen: SeenOutages, workers: Sequence[WorkerRow], queues: Sequenc
 
 
 class Crew:
-    """The workers of a run: started while nobody else serves the queue, ended with the run.
+    """The workers of a run: started while no other worker serves the queue, ended with the run.
 
     `warn` gets what somebody should look at, `say` what the workers print.
     """
@@ -114,7 +116,7 @@ class Crew:
         self._served_at: float | None = time.monotonic()
 
     def look_after(self) -> None:
-        """Starts workers if nobody serves the queue, or says so if this run is to start none."""
+        """Starts workers if no worker serves the queue, or says so if this run is to start none."""
         ended = {worker: worker.code for worker in self._running if worker.code is not None}
         self._running = [worker for worker in self._running if worker not in ended]
         if WaitingError.exit_code in ended.values():  # for a batch: a worker that starts looks at it again

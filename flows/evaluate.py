@@ -109,8 +109,8 @@ def evaluate_index(
             evaluations.REPORT: report_page(run, timings, plots).encode(),
             evaluations.SUMMARY: summary_markdown(run, timings).encode(),
         }
-        number, place = evaluations.store_run(folder, files | plots)
-        report |= {"run": number, "folder": str(place)}
+        number, run_folder = evaluations.store_run(folder, files | plots)
+        report |= {"run": number, "folder": str(run_folder)}
     return replace(evaluation, report=report)
 
 
@@ -192,7 +192,7 @@ def _check(settings: Settings, request: requests.EvaluationRequest) -> None:
 
 
 def with_strategies(settings: Settings, request: requests.EvaluationRequest) -> requests.EvaluationRequest:
-    """The request with the index's default strategy if it names none, and its own strategies in place of `own`."""
+    """The request with the index's default strategy if it names none, and its own strategies instead of `own`."""
     labels = _written(request.strategies)
     if request.strategies and requests.OWN not in labels:
         return request
@@ -327,7 +327,7 @@ def cost_rows(
     """{label: {index{prompt_tokens, completion_tokens, seconds, stages}, question{…}}}, in the report's order.
 
     `index` sums over the stages whose work is in the artefacts that the strategy declares; closed-book needs none.
-    Tokens are those of the replies when they were made, whoever paid for them. Seconds are those of the runs that
+    Tokens are those of the replies when they were made, also of cached ones. Seconds are those of the runs that
     computed the results, None if one of them was not recorded; `stages` has each one, or None.
     """
     found = {}
@@ -618,8 +618,8 @@ def tune_index(settings: Settings, request: requests.TuningRequest, on_progress:
             evaluations.TUNING: reporting.json_bytes(report),
             evaluations.REPORT: tuning_page(report, tuning.run, tuning.timings).encode(),
         }
-        number, place = evaluations.store_run(folder, files, evaluations.TUNING)
-        stored = {"run": number, "folder": str(place)}
+        number, run_folder = evaluations.store_run(folder, files, evaluations.TUNING)
+        stored = {"run": number, "folder": str(run_folder)}
     return Tuning(report | stored, list(dict.fromkeys([*left_out_sentences(tuning), *left_out_sentences(rest)])))
 
 

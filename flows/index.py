@@ -56,7 +56,7 @@ from polyhop.warehouse.build import (
 from polyhop.warehouse.files import versions
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import IndexFolder, Layout
-from polyhop.warehouse.files.records import missing_file, place_of
+from polyhop.warehouse.files.records import missing_file, source_location
 from polyhop.warehouse.files.remote import push_version
 from polyhop.warehouse.files.versions import begin_run, end_run, stage_timings, starter
 from polyhop.warehouse.inbox import INBOX
@@ -233,7 +233,7 @@ def run_index(settings: Settings, request: IndexRequest, runner: DirectRunner) -
 
 
 def take_in_batches(settings: Settings, runner: DirectRunner, history: RunHistory) -> None:
-    """Takes in what earlier runs submitted in batches; the history shows it as a stage of its own.
+    """Collects the batches that earlier runs submitted; the history shows it as its own stage.
 
     Raises:
         WaitingError: If replies that this index waits for are not there yet.
@@ -249,7 +249,7 @@ def take_in_batches(settings: Settings, runner: DirectRunner, history: RunHistor
             raise waiting
 
 
-LONGEST_POLL_SECONDS = 60.0  # chosen: nothing beside a wait of minutes to hours, and a look costs nothing
+LONGEST_POLL_SECONDS = 60.0  # chosen: negligible compared with a wait of minutes to hours, and a look costs nothing
 
 
 def wait_for_batches(settings: Settings, index: str) -> None:
@@ -642,30 +642,30 @@ def is_elsewhere(build: Build, manifest: Manifest) -> bool:
     if build.source_kind == "graph" or not manifest.sources:
         return not _is_unnamed_source(build, manifest)
     state = manifest.sources.get(build.source_name)
-    return state is None or not _is_place(state.location, build.source)
+    return state is None or not _is_location(state.location, build.source)
 
 
 def _is_unnamed_source(build: Build, manifest: Manifest) -> bool:
     """Returns whether the source is the one of a graph index, or of a version that stored no names of sources."""
     kind = source_kind(manifest.stages)
     if not manifest.source or (kind == build.source_kind == "corpus" and manifest.sources):
-        return True  # nobody can know, or sources have names
+        return True  # unknown, or sources have names
     texts = build.graph_sources
-    has_other_texts = texts is not None and manifest.graph_sources and not _is_place(manifest.graph_sources, texts)
-    return kind == build.source_kind and _is_place(manifest.source, build.source) and not has_other_texts
+    has_other_texts = texts is not None and manifest.graph_sources and not _is_location(manifest.graph_sources, texts)
+    return kind == build.source_kind and _is_location(manifest.source, build.source) and not has_other_texts
 
 
-def _is_place(location: str, source: Source | None) -> bool:
+def _is_location(location: str, source: Source | None) -> bool:
     """Returns whether two sources have the same location, by path or through links."""
     known = source_of(location)
-    if not location or source is None or place_of(known) == place_of(source):
+    if not location or source is None or source_location(known) == source_location(source):
         return bool(location) and source is not None
     return isinstance(known, Path) and isinstance(source, Path) and known.resolve() == source.resolve()
 
 
 def _read_whole(build: Build, request: IndexRequest, known: Mapping[str, SourceState]) -> tuple[str, str]:
-    """The name of the source that is read as a whole, and that of another one whose place it takes ("": none)."""
-    there = [name for name, state in known.items() if _is_place(state.location, build.source)]
+    """The name of the source that is read as a whole, and that of another one that it replaces ("": none)."""
+    there = [name for name, state in known.items() if _is_location(state.location, build.source)]
     asked = request.source_name
     if not known or asked in known or (asked and not there and not request.replaces):
         return asked or source_name(build.source), ""
@@ -696,7 +696,7 @@ def _read_whole(build: Build, request: IndexRequest, known: Mapping[str, SourceS
 
 def _meant(build: Build, known: Mapping[str, SourceState]) -> str:
     """The source that a partial one adds to: read from its path before, or called like its file; else the only one."""
-    read_there = [name for name, state in known.items() if _is_place(state.location, build.source)]
+    read_there = [name for name, state in known.items() if _is_location(state.location, build.source)]
     named = source_name(build.source)
     if len(read_there) == 1 or named in known:
         return read_there[0] if len(read_there) == 1 else named
@@ -709,7 +709,7 @@ def _meant(build: Build, known: Mapping[str, SourceState]) -> str:
 
 
 def source_name(source: object) -> str:
-    """The name of an index's first source if nobody gives it one: that of its file or folder, up to the first dot."""
+    """The name of an index's first source by default: that of its file or folder, up to the first dot."""
     path = source.resolve() if isinstance(source, Path) else Path()
     name = _NOT_IN_A_NAME.sub("-", path.name.lstrip(".").partition(".")[0]).strip("-._")[:100]
     return name if _NAME.fullmatch(name) else UNNAMED

@@ -85,7 +85,7 @@ def _maintain_index(index: IndexFolder, settings: Settings, report: MaintenanceR
             report.removed["leftovers"] = report.removed.get("leftovers", 0) + len(left)
     except errors.StoreConflictError as error:
         report.skipped.append(str(error))
-    except errors.ManifestMismatchError as error:  # without a pointer nobody knows which version must stay
+    except errors.ManifestMismatchError as error:  # without a pointer it is unknown which version must stay
         report.skipped.append(f"Index '{index.name}' was skipped: {error}")
 
 
@@ -117,7 +117,7 @@ def _vacuum_vectors(layout: Layout, names: Sequence[str], report: MaintenanceRep
         except errors.DamagedStoreError as error:
             report.skipped.append(f"Cached vectors were not cleaned up: {error}")
             return
-        # a run that began meanwhile keeps what it encodes in files of its own; a removed vector costs encoding again
+        # a run that began meanwhile keeps what it encodes in its own files; a removed vector costs encoding again
         unused = [key for key in cache.known_keys() if key not in used]
         report.removed["cached vectors"] = len(unused) if report.dry_run else cache.forget(unused)
 
@@ -230,7 +230,7 @@ def repair(settings: Settings, report: VerifyReport, address: Address | None = N
     if any(report.differences.get(name) for name in ("tables", "arrays", "vectors")):
         pinned = versions.pinned_version(folder)
         if pinned is not None:
-            versions.point_to(folder, pinned)  # unpinned, so that the run derives from it and takes its place
+            versions.point_to(folder, pinned)  # unpinned, so that the run derives from it and replaces it
         try:
             run_index(settings, _rebuilding(layout, report.index), DirectRunner())
         finally:

@@ -1,6 +1,6 @@
 """The flows that ask on Prefect: batch answering, and evaluation.
 
-The flow submits and watches; workers answer, which it starts where none runs. `worker_flow` is a worker by itself.
+The flow submits and watches; workers answer, which it starts where none runs. `worker_flow` is a worker itself.
 """
 
 import base64
@@ -64,7 +64,7 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
 ) -> dict[str, Any]:
     """Answer a question file: submit it as one job and watch it to its end.
 
-    A run that is cancelled or crashes cancels the questions that nobody has answered; run it again (the same run, from
+    A run that is cancelled or crashes cancels the questions that are unanswered; run it again (the same run, from
     the dashboard) and they are asked again.
 
     Args:
@@ -76,7 +76,7 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
         parameters: The strategy's parameters.
         key: The same key again submits nothing new and watches the same job.
         skip_bad: Leave out bad questions instead of refusing the file.
-        workers: Worker processes to start while nobody serves the queue; 0: rely on others, and say if there are none.
+        workers: Worker processes to start while no worker serves the queue; 0: rely on others.
         min_confidence: Show sentences, not a short answer by rules, below this confidence.
         settings: Settings by dotted name, over polyhop.toml and the environment.
         where: Only records that match, like metadata.year >= 2020 AND source = 'news.jsonl'.
@@ -110,7 +110,7 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
 
 
 def _own_key(flow_run_id: object) -> str:
-    """The key of a run's job: found again by whoever cancels the run, and by the run itself if it is run again."""
+    """The key of a run's job: found again when the run is cancelled or run again."""
     return f"flow run {flow_run_id}"
 
 
@@ -163,7 +163,7 @@ def _report(queue: QuestionQueue, job_id: int, log: Callable[[str], None]) -> di
 
 @flow(name="worker", flow_run_name=runs.started_name("worker", "queues"), persist_result=False)
 def worker_flow(queues: str = "default", settings: dict[str, Any] | None = None) -> None:
-    """Answer questions from queues until they are empty, in a process of its own."""
+    """Answer questions from queues until they are empty, in a separate process."""
     with runs.flow_body("worker", None, settings) as (chosen, log), open_questions(chosen) as opened:
         serve = partial(_serve, opened, queues, settings or {}, log.info)
         runs.run_step(f"answer questions of {queues}", serve, "answer questions", retries=0)
@@ -186,7 +186,7 @@ def _serve(queue: QuestionQueue, queues: str, settings: dict[str, Any], log: Cal
 
 T = TypeVar("T")
 PROGRESS_SECONDS = 30.0
-"""Between two lines of the log on one strategy; chosen: whoever watches sees that it is still running."""
+"""Between two lines of the log on one strategy; chosen: shows that it is still running."""
 
 
 @flow(name="evaluate", flow_run_name=runs.started_name("evaluate", "index"), persist_result=False)

@@ -36,7 +36,7 @@ from polyhop.schemas.records import SourceKind, source_of
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.registry import source_kind
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.records import place_of
+from polyhop.warehouse.files.records import source_location
 from polyhop.warehouse.files.versions import readable_manifest
 
 FIRST_INDEX = "main"
@@ -172,7 +172,7 @@ def deployed_index(settings: Settings, name: str, source: str | None, questions:
 
 
 def _absolute(source: str) -> str:
-    return place_of(source_of(source))
+    return source_location(source_of(source))
 
 
 def merged_schedules(
@@ -260,7 +260,7 @@ def _wanted(
 ) -> list[AutomationCore]:
     """The automations of all deployments, those after a publication switched off."""
     # After a heartbeat, another event of the run is due; a run of a host that died has none. A crash is never the
-    # work's own failure: that is a state of its own, and would only fail again.
+    # work's own failure: that is another state, and would only fail again.
     seconds = MISSED_HEARTBEATS * (get_current_settings().flows.heartbeat_frequency or 180)
     of_a_run: dict[str, Any] = {"match_related": _OURS, "for_each": {"prefect.resource.id"}}
     silent = of_a_run | {"after": {"prefect.flow-run.heartbeat"}, "within": timedelta(seconds=seconds)}

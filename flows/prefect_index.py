@@ -162,7 +162,7 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
         source_name: Which of the index's sources it is, or a new one; empty for the one that was read from there.
         wait_seconds: How long to wait while another process writes the index; 0: fail and say who does.
         remove_source: Name of a source that goes, with its records; then nothing is read. Empty for none.
-        replace: The source takes the place of the index's only one, or of the one that source_name names.
+        replace: The source replaces the index's only one, or the one that source_name names.
         allow_deletions: More than 30 % of a source's records may be deleted.
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """

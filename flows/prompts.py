@@ -223,7 +223,7 @@ def most_covering(examples: Iterable[Example], count: int) -> list[Example]:
 
 
 def composed(prompt: Prompt, examples: Sequence[Example], language: str) -> Prompt:
-    """A built-in prompt with these examples in place of its own, and a rule on the language of the texts."""
+    """A built-in prompt with these examples instead of its own, and a rule on the language of the texts."""
     text = _BLOCK.sub("", prompt.text)
     if language != ENGLISH:
         rule = f"The texts are in {language_name(language)}: write in that language, and names as they stand."

@@ -158,7 +158,7 @@ def change_lines(settings: Settings, before: dict[str, int], report: IndexReport
 
 
 SHOWN_QUARANTINE = 100  # at most as many rows as a page shows at once
-LONG_ENCODING_SECONDS = 60.0  # below it nobody needs to encode faster; chosen
+LONG_ENCODING_SECONDS = 60.0  # below it encoding is fast enough; chosen
 SAMPLED_PASSAGES, SAMPLED_CHARACTERS = 300, 1000
 """Passages that tell the language of a corpus, and of each how much; chosen: 20,000 words, 40 ms to count."""
 _SAMPLE = f"""

@@ -27,7 +27,7 @@ from polyhop.schemas.settings import ModelSettings, QueueSettings, Settings
 from polyhop.schemas.text import content_hash
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.stage import BatchResult, Stage, run_or_wait
-from polyhop.warehouse.build import Build, Freight
+from polyhop.warehouse.build import Build, Transfer
 from polyhop.warehouse.machine import usable_cores
 from polyhop.warehouse.open_models import chats_usage, close_chats
 
@@ -81,7 +81,7 @@ class BatchWork:
     build: Build
     version: str = VERSION
     # What the batches read, in `index.remote`; None where all processes see the root.
-    freight: Freight | None = None
+    transfer: Transfer | None = None
 
     def given_up(self) -> StoreError:
         """The error of a run that gives up on a batch."""
@@ -129,7 +129,7 @@ def is_elsewhere(root: Path) -> bool:
 def do_on_worker(work: BatchWork, number: int, threads: int) -> BatchResult:
     """Does one batch on a Dask worker; 0 threads: as many as the worker was given.
 
-    One that is elsewhere works in a folder of its own: what the batch reads comes from the store, its parts go there.
+    A remote one works in a separate folder: inputs of the batch come from the store, its parts go there.
     """
     from distributed import get_worker
 
@@ -139,21 +139,21 @@ def do_on_worker(work: BatchWork, number: int, threads: int) -> BatchResult:
     threads = threads or worker.state.nthreads
     if not is_elsewhere(work.build.settings.root):
         return do_batch(work, number, threads)
-    if work.freight is None:
+    if work.transfer is None:
         raise _unseen(work.build)
-    freight = work.freight
+    transfer = work.transfer
     # A folder per stage, for files of one name differ between stages and runs; that of the stage before goes.
-    root = Path(worker.local_directory, "polyhop", freight.folder, content_hash(*sum(freight.files, ())))
+    root = Path(worker.local_directory, "polyhop", transfer.folder, content_hash(*sum(transfer.files, ())))
     build = replace(work.build, settings=work.build.settings.model_copy(update={"root": root}))
     with _one_batch:
         if not (root / "whole").exists():
             shutil.rmtree(root.parent, ignore_errors=True)
-            receive_files(build.folder, freight)
+            receive_files(build.folder, transfer)
             (root / "whole").touch()
     result = do_batch(replace(work, build=build), number, threads)
     folder = build.parts(work.stage.name)
     parts = [*folder.glob(f"*-{number:06d}.parquet"), *folder.glob(f"{number:06d}.done")]  # the mark appears last
-    sent = send_files(build.folder, freight.url, freight.folder, parts)
+    sent = send_files(build.folder, transfer.url, transfer.folder, parts)
     for part in parts:
         part.unlink()
     return replace(result, parts=sent)
@@ -172,7 +172,7 @@ MOST_DEATHS = 3  # processes that may die on one batch before the run gives up; 
 LEAST_UNITS = 10_000
 """Units below which runner.kind = auto starts no process: on two cores extraction by rules pays above some 5,000
 passages (1 ms each, and 2 s for a process to start); chosen."""
-_ORPHANED = 1  # exit code of a process whose run was killed: a failure, though nobody is left to read it
+_ORPHANED = 1  # exit code of a process whose run was killed: a failure, although no process reads it
 
 
 class ProcessPool:
@@ -295,7 +295,7 @@ class DaskPool:
         from polyhop.warehouse.files.remote import send_files
 
         self._sent.add((url, folder))
-        return replace(work, freight=send_files(build.folder, url, folder, work.stage.reads_files(build)))
+        return replace(work, transfer=send_files(build.folder, url, folder, work.stage.reads_files(build)))
 
     @property
     def address(self) -> str:

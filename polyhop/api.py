@@ -41,7 +41,7 @@ SHOWN_CHARACTERS = 300  # of a passage; chosen: some lines
 
 
 def table_html(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """An HTML table; numbers are rounded to three places."""
+    """An HTML table; numbers are rounded to three decimals."""
     shown = [
         ["" if cell is None else f"{cell:.3f}" if isinstance(cell, float) else cell for cell in row] for row in rows
     ]
@@ -78,11 +78,11 @@ def index(  # noqa: PLR0913 - those of `polyhop index`
     Args:
         source: A file or folder; None: what the index was made from stays as it is.
         name: Of the index.
-        graph: A knowledge graph in place of a corpus: a file of triples, or a database's address.
+        graph: A knowledge graph instead of a corpus: a file of triples, or a database's address.
         add_strategies: Also builds what these need.
         full: Derives every stage again.
         source_name: Which of the index's sources it is, or a new one; "": the one that was read from there.
-        replace: The source takes the place of the index's only one, or of the one that `source_name` names.
+        replace: The source replaces the index's only one, or the one that `source_name` names.
         allow_deletions: More than 30 % of a source's records may be deleted.
         root: Folder of all data; default from settings, ./polyhop-data.
         settings: Default: polyhop.toml and POLYHOP_… variables.
@@ -659,7 +659,7 @@ class SeveralAnswers:
 
     Attributes:
         question: As asked.
-        answer: The short answer of the index that is most certain of its own; of equal ones, or where a model states
+        answer: The short answer of the most confident index; of equal ones, or where a model states
             no confidence, of the index that was named first. "" if none has one.
         index: The index that it is from; None without one.
         passages: {index, id, title, score, rank}, fused by rank: `score` is the sum of 1 / (60 + rank) over the
@@ -759,7 +759,7 @@ def open_indexes(names: Sequence[str], *, root: str | Path | None = None, settin
     """
     if not names:
         raise ConfigurationError("Name at least one index.")
-    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    twice = next((name for position, name in enumerate(names) if name in names[:position]), None)
     if twice is not None:
         raise ConfigurationError(f"The index '{twice}' is named twice; name each once.")
     with ExitStack() as opening:

@@ -244,7 +244,7 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except Exception as error:  # noqa: BLE001 - the last place that can say anything
+    except Exception as error:  # noqa: BLE001 - the last handler that can report anything
         _print_trace()
         print_error(
             f"polyhop: unexpected {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''} "

@@ -100,7 +100,7 @@ class RemoteIndex(AbstractContextManager["RemoteIndex"]):
         return await asyncio.to_thread(lambda: self.ask(question, **options))
 
     def search(self, query: str, **options: Any) -> Answer:
-        """Ranks passages as `ask` does, and nobody reads them; options as of `Index.search`."""
+        """Ranks passages like `ask` but skips reading; options as of `Index.search`."""
         return self._answer("search", question=query, **options)
 
     def search_text(self, words: str, *, limit: int = 10) -> list[str]:
@@ -136,7 +136,7 @@ class RemoteIndex(AbstractContextManager["RemoteIndex"]):
     def add(self, records: "Records", *, wait: bool = True) -> "InboxRun":
         """Adds records to the index, as `Index.add`; later answers are those of the new version.
 
-        Each file is sent by a request of its own, after the records; those before a refused one are kept.
+        Each file is sent by its own request, after the records; those before a refused one are kept.
 
         Raises:
             SourceError: If a file cannot be read (nothing is sent), or the server refuses a record or a file.

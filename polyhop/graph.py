@@ -193,7 +193,9 @@ class EntityGraph:
             numbers.update(traversal.NameSearch(self._index.artefact(GRAPH).keys).like(name))
             merged = list(self._index.artefact(ALIASES).items())
             number_of = self._index.artefact(GRAPH).number_of
-            found_keys = (merged[place][1] for place in traversal.NameSearch([alias for alias, _ in merged]).like(name))
+            found_keys = (
+                merged[number][1] for number in traversal.NameSearch([alias for alias, _ in merged]).like(name)
+            )
             numbers.update(number_of[key] for key in found_keys if key in number_of)
         groups = exact, sorted(numbers.difference(exact))
         shortest = lambda entity: (len(entity.name), norm_ws(entity.name), entity.key)  # noqa: E731
@@ -273,7 +275,7 @@ class EntityGraph:
         A passage scores `0.1 * decay ** hop` for each such entity that it mentions; ties go to the smaller id.
 
         Args:
-            names: Exact names, as in `find_entities`; a name that nobody has adds nothing.
+            names: Exact names, as in `find_entities`; an unknown name adds nothing.
             depth: Relations to follow, at least 0.
             decay: What a hop leaves of an entity's worth.
             limit: Passages to return at most; None: all.

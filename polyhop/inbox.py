@@ -1,4 +1,4 @@
-"""Documents by a call: records are checked, kept in the inbox of an index and indexed as a source of their own.
+"""Documents by a call: records are checked, kept in the inbox of an index and indexed as a separate source.
 
 `add` does it from Python; who serves callers keeps records with `add_records`, and starts runs with `InboxRuns`.
 """
@@ -48,7 +48,7 @@ def add(
     settings: Settings | None = None,
     wait: bool = True,
 ) -> "InboxRun":
-    """Adds records to an index, in a source of their own named inbox, and indexes them; a new index is made of them.
+    """Adds records to an index, in a separate source named inbox, and indexes them; a new index is made of them.
 
     A record whose id was added before replaces that one. No other source of the index is read again. The run is a
     Prefect flow run where PREFECT_API_URL is set.
@@ -133,8 +133,8 @@ def _items(
                 raise _refused(f"Record {number}", f"it is not an object or a path but {rules.kind_of(one)}")
             row = rules.Row(number, one)
             id_ = next((one[name] for name in rules.ID_FIELDS if one.get(name) is not None), "")
-            place = f"Record {number} ({id_})" if id_ else f"Record {number}"
-            yield place, rules.to_tombstone(row, INBOX) or rules.to_record(row, INBOX)
+            origin = f"Record {number} ({id_})" if id_ else f"Record {number}"
+            yield origin, rules.to_tombstone(row, INBOX) or rules.to_record(row, INBOX)
 
 
 def _sources(folder: IndexFolder) -> dict[str, Path]:
@@ -226,13 +226,13 @@ class InboxRun:
         return {name: getattr(self, name) for name in ("run", "state", "index", "version", "error")}
 
 
-KEPT_RUNS = 100  # that are known by their ids; chosen: whoever started one asks for it within minutes
+KEPT_RUNS = 100  # that are known by their ids; chosen: clients ask within minutes
 
 
 class InboxRuns:
     """Runs of the inboxes of one root: of an index one at a time, and one that waits for all that came meanwhile.
 
-    Each is a process of its own: a run takes all of an interpreter, and its models share one budget per process.
+    Each is a separate process: a run takes all of an interpreter, and its models share one budget per process.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -270,7 +270,7 @@ class InboxRuns:
         given = {"index": run.index, "settings": self._settings.model_dump_json(exclude_unset=True)}
         command = [sys.executable, "-P", "-c", "from polyhop.inbox import main; main()"]
         try:
-            # In a session of its own: Ctrl-C in the terminal of a server does not stop what its close() waits for.
+            # In a separate session: Ctrl-C in the terminal of a server does not stop what its close() waits for.
             done = subprocess.run(  # noqa: PLW1510, S603 - our own module, by this very interpreter
                 command, input=json.dumps(given), stdout=subprocess.PIPE, text=True, start_new_session=True
             )

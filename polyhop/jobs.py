@@ -178,7 +178,7 @@ def write_results(rows: Iterator[ResultRow], path: Path) -> int:
 
     schema = pa.schema([pa.field(name, getattr(pa, kind)()) for name, kind in _PARQUET_COLUMNS.items()])
     count = 0
-    with named_file(path, what) as place, writer(place, schema) as opened:
+    with named_file(path, what) as target, writer(target, schema) as opened:
         while batch := [flat(result_document(row)) for row in islice(rows, _ROWS_PER_BATCH)]:
             opened.write_table(pa.Table.from_pylist(batch, schema=schema))
             count += len(batch)

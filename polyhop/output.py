@@ -41,7 +41,7 @@ def print_line(text: str = "") -> None:
 
 
 def print_block(label: str, text: str) -> None:
-    """Text of any number of lines beside a label, all of them indented alike; blank ones are left out."""
+    """Text of any number of lines next to a label, all of them indented alike; blank ones are left out."""
     for line in [line for line in text.split("\n") if line.strip()] or [""]:
         print_line(f"{label:<10}{line.strip()}".rstrip())
         label = ""
@@ -99,5 +99,5 @@ def progress() -> Iterator[Callable[[str, int, int], None] | None]:
 
 
 def rounded(document: Any) -> Any:
-    """The same document with floats rounded to 6 places."""
+    """The same document with floats rounded to 6 decimals."""
     return _with_floats(document, lambda value: round(value, 6))

@@ -14,7 +14,7 @@ from polyhop.schemas.records import Location
 from polyhop.schemas.settings import Settings
 
 _SHOWN_CHARACTERS = 100
-"""What fits a wide terminal beside rank and score; chosen. Of names in triples, too: values may be whole abstracts."""
+"""What fits a wide terminal next to rank and score; chosen. Of names in triples, too: values may be whole abstracts."""
 
 
 def passage_lines(
@@ -34,14 +34,14 @@ def passage_lines(
 
 
 def passage_line(passage: Mapping[str, Any]) -> str:
-    """Rank, score, title and id, and the place in its file, if that is known."""
+    """Rank, score, title and id, and the location in its file, if known."""
     where = location_words(passage)
     line = f"  {passage['rank']:>3}  {passage['score']:.3f}  {passage['title']}  [{passage['id']}]"
     return f"{line}  {where}" if where else line
 
 
 def location_words(passage: Mapping[str, Any]) -> str:
-    """The place in its file of a passage of the JSON contract: `page 3, Methods`; "" if that is not known."""
+    """Location in its file of a passage of the JSON contract: `page 3, Methods`; "" if unknown."""
     location = passage.get("location")
     if not isinstance(location, Mapping):
         return ""
@@ -70,7 +70,7 @@ def shown_triples(
     for path in paths:
         stated = [_stated(edge) for edge in path["edges"]]
         if stated and stated[-1] not in ways:
-            ways[stated[-1]] = "".join(_step(path, place) for place in range(len(stated) - 1))
+            ways[stated[-1]] = "".join(_step(path, step) for step in range(len(stated) - 1))
             hops[ways[stated[-1]]] = stated[:-1]
     shown: set[tuple[str, str, str]] = set()
     for triple in triples:
@@ -88,11 +88,11 @@ def _stated(edge: Mapping[str, Any]) -> tuple[str, str, str]:
     return edge["target"], edge["backward"][0], edge["source"]
 
 
-def _step(path: Mapping[str, Any], place: int) -> str:
+def _step(path: Mapping[str, Any], step: int) -> str:
     """A node of a path and the arrow to the next one."""
-    edge = path["edges"][place]
+    edge = path["edges"][step]
     arrow = f"--[{_line(edge['forward'][0])}]-->" if edge["forward"] else f"<--[{_line(edge['backward'][0])}]--"
-    return f"{_end({'id': path['nodes'][place], 'name': path['names'][place]})} {arrow} "
+    return f"{_end({'id': path['nodes'][step], 'name': path['names'][step]})} {arrow} "
 
 
 def triple_words(triple: Mapping[str, Any]) -> str:
@@ -118,7 +118,7 @@ def passage_texts(index: IndexReader, passages: Sequence[Mapping[str, Any]]) -> 
 
 
 def stored_texts(document: Mapping[str, Any], settings: Settings) -> dict[str, str]:
-    """Text by id of a stored answer's passages; empty if the version that gave it is gone."""
+    """Text by id of a stored answer's passages; empty if its version was deleted."""
     from polyhop.warehouse.open import open_published
 
     try:

@@ -82,7 +82,7 @@ class Rung(StrEnum):
     REASKED = "reasked"
 
 
-JOBS = "(jobs)"  # In the place of an index's name: what workers ask for the questions of jobs.
+JOBS = "(jobs)"  # Instead of an index's name: requests of workers for the questions of jobs.
 
 
 class Role(StrEnum):
@@ -104,7 +104,7 @@ class ChatTask(Generic[ReplyT]):
     # Part of the key of every reply, so it never changes; how long a reply may become is a setting
     # (models.max_reply_tokens), and this number only where there is none for the task.
     max_output_tokens: int = 4096
-    # Tokens of a reply per token of the text it is about, as planned before a project has a history of its own; not
+    # Tokens of a reply per token of the text it is about, as planned before a project has its own history; not
     # part of any key.
     output_per_input: float = 1.0
 
@@ -125,7 +125,7 @@ class ChatRequest(Generic[ReplyT]):
     def key(self, model: str) -> str:
         """sha256 of all that determines a reply at temperature 0, 64 hexadecimal digits.
 
-        The longest reply that is asked for is not among it: a reply that ended by itself would not be another one.
+        The longest reply that is asked for is not among it: a reply that ended on its own would not be another one.
         """
         task = self.task
         return content_hash(

@@ -109,7 +109,7 @@ class Evidence:
     edges: tuple[Edge, ...] = ()  # Between nodes, besides those of the paths.
     paths: tuple[Path, ...] = ()  # In descending order of score.
     notes: tuple[Note, ...] = ()  # Whatever else is worth a line.
-    # What took the place of the question's names, or of another missing part; None if nothing did.
+    # Replacement of the question's names, or of another missing part; None if there is none.
     fallback: Fallback | None = None
     measure: str = ""  # What the weight of a node is, as a column's heading: activation, similarity…
     node_count: int = 0  # How many nodes were reached in all, those left out of `nodes` included.
@@ -137,7 +137,7 @@ class Evidence:
 
 
 KNOWN = frozenset({*(part.name for part in fields(Evidence)), "links", "sentences"})
-"""Parts of an evidence's document: those of `Evidence`, and what is added to every answer beside it."""
+"""Parts of an evidence's document: those of `Evidence`, and what is added to every answer."""
 
 
 def as_row(evidence: Evidence) -> dict[str, Any]:

@@ -127,7 +127,7 @@ class NamedTriple(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A name at one place of a text: `start` and `end` are character offsets into that text."""
+    """A name in a text: `start` and `end` are character offsets into that text."""
 
     key: str
     surface: str
@@ -172,10 +172,10 @@ class Positions(Mapping[str, int]):
         self._texts = texts
 
     def __getitem__(self, text: str) -> int:
-        place = bisect_left(self._texts, text)
-        if place == len(self._texts) or self._texts[place] != text:
+        number = bisect_left(self._texts, text)
+        if number == len(self._texts) or self._texts[number] != text:
             raise KeyError(text)
-        return place
+        return number
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._texts)
@@ -306,7 +306,7 @@ class RelationGraph:
     indptr: NDArray[np.int64]  # Shape (n_entities + 1,), int64.
     # Shape (nnz,), int32: neighbours whichever way the relation points, distinct and ascending in a row.
     indices: NDArray[np.int32]
-    label_indptr: NDArray[np.int64]  # Shape (nnz + 1,), int64: where the labels of each place of `indices` begin.
+    label_indptr: NDArray[np.int64]  # Shape (nnz + 1,), int64: where the labels of each entry of `indices` begin.
     # Shape (n_relations,), int32: labels of the relations that leave the row's entity for that neighbour.
     labels: NDArray[np.int32]
     names: tuple[str, ...]  # The labels, ascending.
@@ -331,11 +331,11 @@ class RelationGraph:
     def labels_from(self, source: int, target: int) -> tuple[str, ...]:
         """Labels of the relations from one entity to another, ascending; none if they are not neighbours."""
         start, end = self.indptr[source], self.indptr[source + 1]
-        place = start + int(np.searchsorted(self.indices[start:end], target))
-        if place == end or self.indices[place] != target:
+        entry = start + int(np.searchsorted(self.indices[start:end], target))
+        if entry == end or self.indices[entry] != target:
             return ()
         return tuple(
-            self.names[label] for label in self.labels[self.label_indptr[place] : self.label_indptr[place + 1]]
+            self.names[label] for label in self.labels[self.label_indptr[entry] : self.label_indptr[entry + 1]]
         )
 
     def restricted(
@@ -385,7 +385,7 @@ class LexicalIndex:
     language: str = "en"  # `corpus.language` of the texts, in which questions are taken apart too.
 
     def restricted(self, allowed: Numbers) -> "LexicalIndex":
-        """Postings of the allowed passages; terms that only other passages have are gone."""
+        """Postings of the allowed passages; terms that only other passages have are dropped."""
         passages = new_numbers(allowed, len(self.lengths))[self.passages]
         is_kept = passages >= 0
         owners = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))[is_kept]

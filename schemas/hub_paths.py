@@ -35,7 +35,7 @@ def splits(entry: str) -> list[tuple[str, str]]:
     return [(entry[:at], entry[at + 1 :]) for at, sign in enumerate(entry) if sign == "="]
 
 
-def nodes_beside(graph: HubGraph, predicate: int, labelled: Sequence[int]) -> NDArray[np.int64]:
+def neighbours_of(graph: HubGraph, predicate: int, labelled: Sequence[int]) -> NDArray[np.int64]:
     """Nodes with a triple of this predicate to or from one of these nodes, ascending."""
     of_predicate = graph.predicates == predicate
     out = graph.subjects[of_predicate & np.isin(graph.objects, labelled)]
@@ -459,7 +459,7 @@ def path_hash(triples: Sequence[NamedTriple]) -> bytes:
 Signature = tuple[str, ...]  # predicates of a path, from the hub on
 
 MAX_SHARE = 0.3
-"""Of the distinct signatures that may have a predicate; one that more have tells no signature from others."""
+"""Of the distinct signatures that may have a predicate; a more common one distinguishes no signature."""
 MIN_SIGNATURES = 10  # distinct signatures from which on frequent predicates are left out
 
 
@@ -548,7 +548,7 @@ def triples_left(stated: NDArray[np.int64], count: int, is_allowed: NDArray[np.b
 def passages_left(
     pairs: NDArray[np.int64], things: NDArray[np.int64], passages: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Shape (e, 2): the pairs of a thing and a passage by their new numbers, without those one of which is gone."""
+    """Shape (e, 2): the pairs of a thing and a passage by their new numbers, without pairs with a removed one."""
     moved = np.stack((things[pairs[:, 0]], passages[pairs[:, 1]]), axis=1)
     return moved[(moved >= 0).all(axis=1)]
 
@@ -575,7 +575,7 @@ def paths_left(paths: HubPaths, triples: NDArray[np.int64]) -> tuple[HubPaths, N
 
 
 def _whole(starts: Numbers, moved: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], Numbers]:
-    """Rows of which nothing is gone: their numbers, where they begin then, and what they hold."""
+    """Rows without removed entries: their numbers, new starts, and entries."""
     gone = np.concatenate(([0], np.cumsum(moved < 0)))
     kept = np.flatnonzero(gone[starts[1:]] == gone[starts[:-1]]).astype(np.int64)
     new, offsets = gathered(np.asarray(starts, dtype=np.int64), kept)

@@ -135,7 +135,7 @@ def pairs(run: str) -> Iterator[str]:
     """Overlapping pairs of its characters; of one character itself."""
     if len(run) == 1:
         yield run
-    yield from (run[place : place + 2] for place in range(len(run) - 1))
+    yield from (run[start : start + 2] for start in range(len(run) - 1))
 
 
 @cache
@@ -174,7 +174,7 @@ def _detector() -> Callable[[str], str]:
 
 MIN_WORDS = 10  # Function words that a language needs before it is named; chosen: a text of two sentences has as many.
 
-MIN_SHARE = 0.1  # Of all words; in texts of their own language 15 % (Arabic) to 49 % (English) are function words.
+MIN_SHARE = 0.1  # Of all words; in texts of the right language 15 % (Arabic) to 49 % (English) are function words.
 
 MIN_RATIO = 1.5
 """How many times more function words than English has: Spanish, whose list shares most with English, has 1.9."""

@@ -98,7 +98,7 @@ def configure_logs(level: str | None = None, *, as_json: bool | None = None) -> 
 
 
 def configure_logs_as_parent() -> None:
-    """In a child process: as the command that started it was told, if it was told anything."""
+    """In a child process: as the command that started it, if that was configured."""
     if os.environ.get(LEVEL_VARIABLE) or os.environ.get(JSON_VARIABLE):
         configure_logs()
 

@@ -115,7 +115,7 @@ class TitleKeys:
         return self._lengths.get((first, second), ())
 
     def arrays(self) -> dict[str, NDArray[np.uint64]]:
-        """The same for `StoredTitleKeys`; shape (n,) each, hashes ascending, `lengths` beside `pairs` as bits."""
+        """The same for `StoredTitleKeys`; shape (n,) each, hashes ascending, `lengths` parallel to `pairs` as bits."""
         pairs = {_hashed(" ".join(pair)): sum(1 << length for length in some) for pair, some in self._lengths.items()}
         hashes = {"singles": map(_hashed, self._singles), "phrases": map(_hashed, self._phrases), "pairs": pairs}
         found = {name: np.sort(np.fromiter(some, dtype=np.uint64)) for name, some in hashes.items()}
@@ -133,22 +133,22 @@ class StoredTitleKeys:
 
     def is_single(self, word: str) -> bool:
         """As of `TitleKeys`."""
-        return self._place("singles", word) is not None
+        return self._number("singles", word) is not None
 
     def is_phrase(self, key: str) -> bool:
         """As of `TitleKeys`."""
-        return self._place("phrases", key) is not None
+        return self._number("phrases", key) is not None
 
     def lengths(self, first: str, second: str) -> Sequence[int]:
         """As of `TitleKeys`."""
-        place = self._place("pairs", f"{first} {second}")
-        bits = 0 if place is None else int(self._arrays["lengths"][place])
+        number = self._number("pairs", f"{first} {second}")
+        bits = 0 if number is None else int(self._arrays["lengths"][number])
         return [length for length in range(_MAX_KEY_TOKENS, 1, -1) if bits >> length & 1] if bits else ()
 
-    def _place(self, name: str, key: str) -> int | None:
+    def _number(self, name: str, key: str) -> int | None:
         hashes, wanted = self._arrays[name], np.uint64(_hashed(key))
-        place = int(np.searchsorted(hashes, wanted))
-        return place if place < len(hashes) and hashes[place] == wanted else None
+        number = int(np.searchsorted(hashes, wanted))
+        return number if number < len(hashes) and hashes[number] == wanted else None
 
 
 def _hashed(key: str) -> int:
@@ -166,7 +166,7 @@ class NameFinder:
         self._keys = keys or TitleKeys(titles)
 
     def find(self, text: str) -> list[Mention]:
-        """Names in `text`, each place and key once.
+        """Names in `text`, each span and key once.
 
         Args:
             text: Any text; offsets refer to it as given, not to its folded form.
@@ -176,7 +176,7 @@ class NameFinder:
         Source: algorithms.md 2B.1.
         Cost: O(characters), whatever the number of titles.
         """
-        folded, places = _fold_places(text)
+        folded, offsets = _fold_offsets(text)
         parts = _TOKEN_SPLIT.split(folded)
         words = parts[1::2]
         if not words:
@@ -190,8 +190,8 @@ class NameFinder:
         mentions = []
         for folded_start, folded_end, first, last in named:
             start, end = folded_start, folded_end
-            if places is not None:
-                start, end = places[start], places[end - 1] + 1
+            if offsets is not None:
+                start, end = offsets[start], offsets[end - 1] + 1
                 while end < len(text) and not fold(text[end]):  # marks after the last letter
                     end += 1
             mentions.append(Mention(" ".join(lows[first : last + 1]), text[start:end], start, end))
@@ -199,43 +199,43 @@ class NameFinder:
 
     def _known(self, words: list[str], lows: list[str]) -> list[tuple[int, int]]:
         """(first, last) word of each title, longest match left to right."""
-        starts = [place for place, pair in enumerate(pairwise(lows)) if self._keys.lengths(*pair)]
-        starts += [place for place, low in enumerate(lows) if self._keys.is_single(low)]
+        starts = [position for position, pair in enumerate(pairwise(lows)) if self._keys.lengths(*pair)]
+        starts += [position for position, low in enumerate(lows) if self._keys.is_single(low)]
         found: list[tuple[int, int]] = []
         free = 0
-        for place in sorted(set(starts)):
-            if place >= free and (length := self._longest(words, lows, place)):
-                free = place + length
-                found.append((place, free - 1))
+        for position in sorted(set(starts)):
+            if position >= free and (length := self._longest(words, lows, position)):
+                free = position + length
+                found.append((position, free - 1))
         return found
 
-    def _longest(self, words: list[str], lows: list[str], place: int) -> int:
-        """Words of the longest title that begins at `place`, 0 if none does."""
-        lengths = self._keys.lengths(lows[place], lows[place + 1]) if place + 1 < len(lows) else ()
+    def _longest(self, words: list[str], lows: list[str], position: int) -> int:
+        """Words of the longest title that begins at `position`, 0 if none does."""
+        lengths = self._keys.lengths(lows[position], lows[position + 1]) if position + 1 < len(lows) else ()
         for length in lengths:
-            run = lows[place : place + length]
-            if place + length > len(lows) or not self._keys.is_phrase(" ".join(run)):
+            run = lows[position : position + length]
+            if position + length > len(lows) or not self._keys.is_phrase(" ".join(run)):
                 continue
-            if not FUNCTION_WORDS.issuperset(run) or words[place + length - 1][0].isupper():
+            if not FUNCTION_WORDS.issuperset(run) or words[position + length - 1][0].isupper():
                 return length
-        word = words[place]
-        if not self._keys.is_single(lows[place]) or word[0].islower() or not word[0].isalpha():
+        word = words[position]
+        if not self._keys.is_single(lows[position]) or word[0].islower() or not word[0].isalpha():
             return 0
-        return int(lows[place] not in FUNCTION_WORDS or word.isupper())
+        return int(lows[position] not in FUNCTION_WORDS or word.isupper())
 
 
 def _runs(words: list[str], lows: list[str], gaps: list[str]) -> list[tuple[int, int]]:
     """(first, last) word of each capitalised run that is a name."""
     found = []
     free = 0
-    for place in [place for place, word in enumerate(words) if word[0].isupper()]:
-        if place < free:
+    for position in [position for position, word in enumerate(words) if word[0].isupper()]:
+        if position < free:
             continue
-        if lows[place] == "s" and place and gaps[place - 1] == "'":
+        if lows[position] == "s" and position and gaps[position - 1] == "'":
             continue
-        last = _run_end(words, lows, gaps, place)
+        last = _run_end(words, lows, gaps, position)
         free = last + 1
-        first = place
+        first = position
         while first <= last and _is_function(words[first], lows[first], gaps[first]):
             first += 1
         if first > last or (first == last and (len(lows[first]) < 2 or lows[first] in _NO_KEY)):
@@ -247,13 +247,13 @@ def _runs(words: list[str], lows: list[str], gaps: list[str]) -> list[tuple[int,
 def _run_end(words: list[str], lows: list[str], gaps: list[str], first: int) -> int:
     """Last capitalised word of the run that begins at `first`."""
     last = first
-    for place in range(first + 1, min(len(words), first + MAX_NAME_TOKENS)):
-        gap = gaps[place - 1]
-        if gap != " " and not _joins(gap, words[place - 1], lows[place]):
+    for position in range(first + 1, min(len(words), first + MAX_NAME_TOKENS)):
+        gap = gaps[position - 1]
+        if gap != " " and not _joins(gap, words[position - 1], lows[position]):
             break
-        if words[place][0].isupper():
-            last = place
-        elif words[place] not in _PARTICLES and not (words[place] == "the" and words[place - 1] == "of"):
+        if words[position][0].isupper():
+            last = position
+        elif words[position] not in _PARTICLES and not (words[position] == "the" and words[position - 1] == "of"):
             break
     return last
 
@@ -281,13 +281,13 @@ def _is_function(word: str, low: str, gap: str) -> bool:
     return not word.isupper()
 
 
-def _fold_places(text: str) -> tuple[str, list[int] | None]:
-    """`fold(text)`, and the place in `text` of each of its characters, None where all places are the same."""
+def _fold_offsets(text: str) -> tuple[str, list[int] | None]:
+    """`fold(text)`, and the offset in `text` of each of its characters, None if all are the same."""
     folded = fold(text)
     sizes = {} if text.isascii() else {char: len(fold(char)) for char in set(_NOT_ASCII.findall(text))}
     if all(size == 1 for size in sizes.values()):
         return folded, None
-    return folded, [place for place, char in enumerate(text) for _ in range(sizes.get(char, 1))]
+    return folded, [offset for offset, char in enumerate(text) for _ in range(sizes.get(char, 1))]
 
 
 # Source: algorithms.md 0.8 (F-SENT), abbreviations of reader.md. Decided here: after an initial or an abbreviation
@@ -331,8 +331,8 @@ def split_sentences(text: str, *, is_english: bool = True) -> list[tuple[int, in
     found = []
     start = 0
     for match in (_SENTENCE_END if is_english else _OTHER_STOP).finditer(text):
-        place, end = match.span()
-        is_ordinal = not is_english and match[0].strip() == "." and _ORDINAL.search(text[max(0, place - 4) : place])
+        start, end = match.span()
+        is_ordinal = not is_english and match[0].strip() == "." and _ORDINAL.search(text[max(0, start - 4) : start])
         if _ends(text, match) and not (is_ordinal and end < len(text)):
             found.append((start, end))
             start = end

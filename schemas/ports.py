@@ -57,7 +57,7 @@ class Encoder(Protocol):
 
 
 KeepVectors = Callable[[Sequence[int], NDArray[np.float32]], object]
-"""Takes places in a list of texts and the vectors of the texts there, shape (places, dimension)."""
+"""Takes positions in a list of texts and the vectors of these texts, shape (positions, dimension)."""
 
 
 @runtime_checkable
@@ -121,7 +121,7 @@ class Encode(Protocol):
         Args:
             texts: Any texts.
             space: What they are compared with: passages, or entities, propositions and other short texts, which may
-                have an encoder of their own.
+                have their own encoder.
             is_repeated: Whether they come again with other questions, so that their vectors are cached; same bits.
         """
         ...
@@ -359,7 +359,7 @@ class Reader(Protocol):
     def batches(self) -> bool:
         """Returns whether batches of questions are faster (a model is called concurrently).
 
-        Otherwise each question is read in a turn of its own, which has a time limit.
+        Otherwise each question is read separately, with a time limit.
         """
         ...
 
@@ -399,7 +399,7 @@ class SyncedTable:
     hnsw: HnswRecord | None = None  # Its graph for approximate search; None if none was wanted.
     partitions: PartitionsRecord | None = None  # Likewise its partitions.
     # Which rows a table with partitions holds: the arrays of `partitions_of` (warehouse/artefacts.py).
-    places: Mapping[str, NDArray[Any]] = field(default_factory=dict, compare=False)
+    positions: Mapping[str, NDArray[Any]] = field(default_factory=dict, compare=False)
 
 
 NodeKind = Literal["documents", "paragraphs", "entities", "hubs", "hub_paths"]
@@ -431,7 +431,7 @@ class GraphRow:
 
 @dataclass(frozen=True, slots=True)
 class HeldRow:
-    """A node, or a relationship between two, as a store holds it, whoever wrote it."""
+    """A node, or a relationship between two, as a store holds it, regardless of who wrote it."""
 
     id: str  # "" if a relationship has none.
     hash: str  # As it was written with; "" if it has none.

@@ -42,7 +42,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class RankedPassage:
-    """A passage with its place (from 1) and its strategy's score (not comparable between strategies)."""
+    """A passage with its rank (from 1) and its strategy's score (not comparable between strategies)."""
 
     passage_id: str
     rank: int
@@ -186,7 +186,7 @@ class ComparedValue:
     sentence: Sentence | None = None
 
 
-UNREAD = "unread"  # Kind of a Reading that nobody was to make (`--reader none`).
+UNREAD = "unread"  # Kind of a Reading that is disabled (`--reader none`).
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ class Reading:
     # Of the context: those that the answer was read from, or that answer where no short answer is shown.
     sentences: Sequence[Sentence] = ()
     # "extracted" from a sentence, "computed" from values, "generated" by a model, "none" if nothing was found, or
-    # UNREAD if nobody was to read.
+    # UNREAD if reading is disabled.
     kind: str = "none"
     reasoning: str = ""  # A model's answer in full sentences, with the numbers of its citations in brackets.
     citations: Sequence[Citation] = ()  # Sources that a model named and that are in the context.
@@ -211,7 +211,7 @@ class Reading:
     values: Sequence[ComparedValue] = ()  # What a computed answer compared.
     notes: tuple[Note, ...] = ()  # Lines that the reader adds to the answer's evidence (partial answers, for instance).
     data: Mapping[str, Any] = field(default_factory=dict)  # Plain data that the reader adds to the answer's evidence.
-    # The triples that the answer rests on, in order; they take the place of the retrieval's ranking of triples. None if
+    # The triples that the answer rests on, in order; they replace the retrieval's ranking of triples. None if
     # the reader does not say.
     triples: tuple[RankedTriple, ...] | None = None
     guess: str = ""  # The best short answer, shown or not; `confidence` is that of the guess.

@@ -166,7 +166,7 @@ class Document:
     text: str
     sections: tuple[Section, ...] = ()
     metadata: dict[str, object] = field(default_factory=dict)
-    # Files attached to it, by name: each a document of its own, or why it is of no use.
+    # Files attached to it, by name: each a document, or the reason why it cannot be used.
     attached: "Mapping[str, Document | str]" = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)  # Attached files that are not read: name to kind.
 
@@ -272,7 +272,7 @@ class PassageOrigin:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def row(self) -> dict[str, Any]:
-        """As the JSON contract has it, beside a passage's id and title."""
+        """As the JSON contract has it, next to a passage's id and title."""
         return {
             "document": self.document_id,
             "source": self.source,
@@ -494,7 +494,7 @@ class EntityEdit:
 
 
 def with_edit(edits: Iterable[EntityEdit], added: EntityEdit) -> list[EntityEdit]:
-    """The edits with one more, without those that it takes the place of.
+    """The edits with one more, without those that it replaces.
 
     A new name or type replaces the one before; merge and split of the same two names replace each other.
     """

@@ -31,7 +31,7 @@ class IndexRequest:
     flow_run_id: str = ""  # The Prefect flow run that asks, for the run history; "" without one.
     flow_run_url: str = ""  # Its page on the dashboard.
     removed_source: str = ""  # A source of the index that goes, with its records; nothing is read then. "": none.
-    # Whether the source takes the place of the index's only one, or of the one that `source_name` names.
+    # Whether the source replaces the index's only one, or the one that `source_name` names.
     replaces: bool = False
     allows_deletions: bool = False  # Whether it may delete more than 30 % of a source's records.
 
@@ -62,7 +62,7 @@ class EvaluationRequest:
     sample: int | None = None  # How many questions are asked, chosen at random; None: all.
     seed: int | None = None  # Of the sample; None: 13.
     closed_book: bool = False  # Whether the model that reads also answers without passages, as one more row.
-    asks_rest: bool = False  # Whether the questions that the sample leaves out are asked in place of it.
+    asks_rest: bool = False  # Whether the questions that the sample leaves out are asked instead.
     where: str | None = None  # A filter of the passages; None: all.
 
 

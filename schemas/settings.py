@@ -124,7 +124,7 @@ def strategies_for(settings: "Settings", source: "SourceKind") -> tuple[str, ...
 
 
 def default_strategy(stages: Collection[str], artefacts: Collection[str]) -> str:
-    """The strategy that answers where nobody names one: that for graphs, if the version is one and has hubs."""
+    """The default strategy: that for graphs, if the version is one and has hubs."""
     return DEFAULT_GRAPH_STRATEGY if _GRAPH_SOURCE in stages and _FACETS.issubset(artefacts) else DEFAULT_STRATEGY
 
 
@@ -151,7 +151,7 @@ def _checked(name: str) -> str:
 
 
 def _name_of(encoder: object) -> object:
-    """The name of an encoder; an earlier version of an index remembers prefixes beside it."""
+    """The name of an encoder; an earlier version of an index records prefixes with it."""
     return encoder.get("name", "") if isinstance(encoder, Mapping) else encoder
 
 
@@ -643,15 +643,15 @@ def parse_settings(sources: Mapping[str, Mapping[str, object]]) -> Settings:
                 raise UnknownSettingError(key, known, where)
             origin[key] = where
             *path, last = key.split(".")
-            place = tree
+            branch = tree
             for part in path:
-                place = place.setdefault(part, {})
+                branch = branch.setdefault(part, {})
             if isinstance(value, str) and not path:  # comma lists, so that the environment can set several values
                 annotation = Settings.model_fields[key].annotation
                 is_list = tuple in (getattr(annotation, "__origin__", annotation), *get_args(annotation))
-                place[last] = names_in(value) if is_list else value
+                branch[last] = names_in(value) if is_list else value
             else:
-                place[last] = value
+                branch[last] = value
     try:
         return Settings.model_validate(tree)
     except ValidationError as error:

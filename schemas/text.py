@@ -43,7 +43,7 @@ def node_id(own_id: str) -> str:
 
 
 def literal_id(subject_id: str, predicate: str, datatype: str, value: str) -> str:
-    """Entity id of a value that a graph gave no id: every statement has a literal of its own.
+    """Entity id of a value that a graph gave no id: every statement has a separate literal.
 
     Nothing but the value may contain newlines. Source: algorithms.md 4.3.
     """
@@ -182,7 +182,7 @@ def table_lines(cells: Iterable[Sequence[str]], name_columns: int) -> list[str]:
         name_columns: How many columns, from the first, are aligned to the left; the others hold numbers.
     """
     header, *body = cells
-    rule = ["---" if place < name_columns else "---:" for place in range(len(header))]
+    rule = ["---" if column < name_columns else "---:" for column in range(len(header))]
     return [f"| {' | '.join(row)} |" for row in [header, rule, *body]]
 
 

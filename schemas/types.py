@@ -90,7 +90,7 @@ operetta painting play podcast poem program programme publication remake romance
 single sitcom sonata song songs sonnet soundtrack story symphony telenovela thriller track trilogy video waltz
 """
 
-_PLACES = """
+_LOCATIONS = """
 adelaide|afghanistan|africa|alabama|alaska|albania|alberta|algeria|algiers|america|amsterdam|andalusia|angola
 |antarctica|antwerp|argentina|arizona|arkansas|armenia|asia|athens|atlanta|auckland|australia|austria|azerbaijan
 |baghdad|bahamas|bahrain|balkans|baltimore|bangalore|bangkok|bangladesh|barbados|barcelona|basel|bavaria|beijing|beirut
@@ -125,7 +125,7 @@ adelaide|afghanistan|africa|alabama|alaska|albania|alberta|algeria|algiers|ameri
 |venice|vermont|vienna|vietnam|virginia|wales|warsaw|washington|washington d c|west germany|west virginia|wisconsin
 |wyoming|yemen|yugoslavia|zambia|zimbabwe|zurich
 """
-PLACES = frozenset(_PLACES.replace("\n", "").split("|"))  # Keys of places that carry no place word.
+LOCATIONS = frozenset(_LOCATIONS.replace("\n", "").split("|"))  # Keys of locations without a location word.
 
 _TITLES_OF_PERSONS = """
 abbess abbot actor actress admiral archbishop archduchess archduke baron baroness bishop brother caliph captain
@@ -148,8 +148,8 @@ composed created daughter directed father husband married mother portrayed produ
 """
 PERSON_LINKS = frozenset(_PERSON_LINKS.split())  # Words before `by`, `of` or a name that make what follows a person.
 
-PLACE_STARTS = frozenset(("cape", "fort", "gulf", "lake", "mount", "port", "rio", "river"))
-"""First words of names of places (`Lake Ontario`)."""
+LOCATION_STARTS = frozenset(("cape", "fort", "gulf", "lake", "mount", "port", "rio", "river"))
+"""First words of names of locations (`Lake Ontario`)."""
 
 LOCATIVES = frozenset(("in", "at", "near"))
 
@@ -207,7 +207,7 @@ _AMBIGUOUS_HEADS = frozenset(_SURNAMES.split())
 _HEADS_OF_HEADS = frozenset(("name", "kind", "type", "sort", "form", "part", "variety", "piece", "term"))
 _PERSON_ENDINGS = ("er", "or", "ist", "man", "ician")
 _ABSTRACT_ENDINGS = ("tion", "ness", "ism", "ics", "logy", "graphy", "eering")
-# chosen: a definition stands in the first sentence; as many as the reader looks at (reader.md 6.3).
+# chosen: a definition is in the first sentence; as many as the reader looks at (reader.md 6.3).
 _LEAD_CHARACTERS = 400
 _NO_TYPE = "no type"
 
@@ -218,7 +218,7 @@ def title_type(title: str, key: str, lead: str) -> Typed:
     Source: algorithms.md 0.8 (F-TYPE); the definition in the first sentence is ours.
     """
     lead = lead[:_LEAD_CHARACTERS]
-    plain = lead  # what stands in parentheses is blank in it; two of them may be nested
+    plain = lead  # parentheses are blanked in it; two of them may be nested
     for _ in range(2):
         plain = _PARENTHESES.sub(lambda hit: " " * len(hit[0]), plain)
     said = _type_in_parenthesis(title)
@@ -239,7 +239,7 @@ def title_type(title: str, key: str, lead: str) -> Typed:
 @lru_cache(maxsize=1 << 15)
 def name_type(key: str) -> Typed:
     """Type by the words of a name alone. Source: algorithms.md 0.8 (F-TYPE)."""
-    if key in PLACES:
+    if key in LOCATIONS:
         return LOCATION, 0.9
     words = key.split() or [""]
     if UNTYPED.issuperset(words):
@@ -260,7 +260,7 @@ def _type_of_words(words: list[str], core: list[str], front: list[str]) -> Typed
         typed = _type_of_phrase(words, core, front) or _type_of_heads(core, front)
         if typed:
             return typed
-        if words[0] in PLACE_STARTS:
+        if words[0] in LOCATION_STARTS:
             return LOCATION, 0.85
         if words[0] in TITLES_OF_PERSONS or front[-1] in TITLES_OF_PERSONS:
             return PERSON, 0.85
@@ -303,7 +303,7 @@ def _type_of_bearer(words: list[str], core: list[str], front: list[str], *, is_k
 
 def _type_of_plain_bearer(words: list[str], core: list[str], front: list[str], *, is_king: bool) -> Typed:
     """By regnal number, initials, particles and length; of names without common words."""
-    if is_king and len(front) <= 2 and core[0] not in PLACES:
+    if is_king and len(front) <= 2 and core[0] not in LOCATIONS:
         return PERSON, 0.6
     if len(core) <= 4 and any(len(word) == 1 and word.isalpha() and word != "s" for word in core[:-1]):
         return PERSON, 0.6
@@ -319,7 +319,7 @@ def may_be_person(surface: str, key: str, confidence: float) -> bool:
     """Returns whether a name that cues took for a person's may be one.
 
     Dates and numbers never are; a generic word alone only where a page defines it; a name in capitals alone (`BIT
-    STRING`), which may be any term, only with a cue of its own.
+    STRING`), which may be any term, only with its own cue.
     """
     words = key.split()
     if all(word.isdigit() or word in UNTYPED for word in words):
@@ -383,7 +383,7 @@ def _type_of_bare_definition(key: str, plain: str, lead: str) -> Typed | None:
 
 def _type_around_preposition(words: list[str]) -> Typed | None:
     """By the ending of an unknown head noun, or by the noun that `name of a`, `kind of a` and the like lead to."""
-    stop = next((place for place, word in enumerate(words) if word in _STOPS), len(words))
+    stop = next((index for index, word in enumerate(words) if word in _STOPS), len(words))
     if stop and words[stop - 1].endswith(_PERSON_ENDINGS):
         return PERSON, 0.6
     if not stop or words[stop - 1] not in _HEADS_OF_HEADS:
@@ -414,7 +414,7 @@ _WORK_AFTER = frozenset(_WORKS.split())
 _WORK_BEFORE = _WORK_AFTER | frozenset(("play", "poem", "novella", "miniseries", "documentary", "show", "serial"))
 _GROUP_BEFORE = frozenset(("band", "company", "club", "label", "group", "party", "newspaper", "publisher", "airline"))
 _PERSON_SIGNS = frozenset(("née", "nee", "starring", "featuring"))
-_PLACE_LINKS = frozenset(("located", "based", "situated", "born", "died", "buried", "lives", "lived", "raised"))
+_LOCATION_LINKS = frozenset(("located", "based", "situated", "born", "died", "buried", "lives", "lived", "raised"))
 _OPENINGS = frozenset(" ('’")
 _FOR_NAMES = frozenset((PERSON, LOCATION))
 _AROUND, _BEYOND = 32, 72  # characters before and after a name that are looked at; chosen: a few words, an apposition
@@ -430,7 +430,7 @@ _NEXT_NAME = re.compile(r",\s+([A-Z][^\W\d_]+(?:\s[A-Z][^\W\d_]+)?)")
 
 
 def mention_type(key: str, text: str, start: int, end: int) -> Typed:
-    """Type of a name at one place of a text.
+    """Type of a name in a text.
 
     Returns:
         One of PERSON, ORGANIZATION, LOCATION, EVENT, WORK, or None for none of them, and how sure the cue makes it.
@@ -491,7 +491,7 @@ def _type_after_comma(after: str) -> Typed | None:
     match = _NEXT_NAME.match(after)
     if match:
         words = name_tokens(match[1])
-        if " ".join(words) in PLACES or words[0] in PLACES:
+        if " ".join(words) in LOCATIONS or words[0] in LOCATIONS:
             return LOCATION, 0.65
         return (PERSON, 0.7) if words[0] in TITLES_OF_PERSONS else None
     match = _APPOSITION.match(after)
@@ -512,7 +512,7 @@ def _type_before(before: str) -> Typed | None:
         kind: Typed | None = (WORK, 0.7)
     else:
         kind = (ORGANIZATION, 0.7) if last in _GROUP_BEFORE else None
-    return _surest(_person_before(last, front), _place_before(last, front), kind)
+    return _surest(_person_before(last, front), _location_before(last, front), kind)
 
 
 def _person_before(last: str, front: str) -> Typed | None:
@@ -522,9 +522,9 @@ def _person_before(last: str, front: str) -> Typed | None:
     return (PERSON, 0.7) if is_linked or HEADS.get(last) == PERSON else None
 
 
-def _place_before(last: str, front: str) -> Typed | None:
+def _location_before(last: str, front: str) -> Typed | None:
     if last == "of" and HEADS.get(front) == LOCATION:
         return LOCATION, 0.7
     if last in LOCATIVES or last == "from":
-        return LOCATION, 0.75 if front in _PLACE_LINKS else 0.55 if last != "from" else 0.5
+        return LOCATION, 0.75 if front in _LOCATION_LINKS else 0.55 if last != "from" else 0.5
     return (LOCATION, 0.35) if last == "the" and front in LOCATIVES else None

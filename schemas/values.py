@@ -1,6 +1,6 @@
 """Dates and numbers of a text, under keys that do not depend on how they are written.
 
-They are literals beside names, never nodes of the passage-entity graph. Source: algorithms.md 0.8 (F-NER), 2B.1.
+They are literals, unlike names, never nodes of the passage-entity graph. Source: algorithms.md 0.8 (F-NER), 2B.1.
 Decided here: years are 1000 to 2100; numbers of more than 18 digits, `one` and ordinals are left out.
 """
 

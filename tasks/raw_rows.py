@@ -45,7 +45,7 @@ class RawRows:
             return f"{written} {among}"
         replaced, since = (f"read_parquet({literal(str(path))})" for path in (self.replaced, self.since))
         others = f"ANTI JOIN {replaced} AS r USING (passage_id)"
-        if passages:  # most, or all, are replaced ones: what remains of them tells which rows to read
+        if passages:  # most, or all, are replaced ones: their remaining rows decide what to read
             others = f"SEMI JOIN (FROM {passages} {others}) AS p USING (passage_id)"
         return f"{written} {others} UNION ALL SELECT w.* FROM {since} AS w {among}"
 

@@ -90,7 +90,7 @@ def producing_stages(artefacts: Collection[str], source: SourceKind = "corpus") 
 
 
 class _Known:
-    """The stages that may be needed for some artefacts; those of other packages once nobody else builds one."""
+    """The stages that may be needed for some artefacts; those of other packages once no other stage builds one."""
 
     def __init__(self, artefacts: Collection[str], source: SourceKind) -> None:
         embedded = {f"vectors:{kind.name}": kind for kind in kinds_in(artefacts, "vectors")}

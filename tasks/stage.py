@@ -15,7 +15,7 @@ from polyhop.schemas.errors import SourceError, WaitingError
 from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.records import SOURCE_KINDS, SourceKind
 from polyhop.schemas.tables import TABLE_OF, TABLES, Column, Table
-from polyhop.warehouse.build import Build, Freight, chain_fingerprint
+from polyhop.warehouse.build import Build, Transfer, chain_fingerprint
 
 if TYPE_CHECKING:
     from polyhop.tasks.planning import PlannedEmbedding, PlannedStep, Planner
@@ -73,7 +73,7 @@ class BatchResult:
     unread: Mapping[str, int] = field(default_factory=dict)
     unread_files: tuple[str, ...] = ()
     waits: bool = False
-    parts: Freight | None = None
+    parts: Transfer | None = None
 
 
 def language_setting(build: Build) -> dict[str, object]:
@@ -85,7 +85,7 @@ def language_setting(build: Build) -> dict[str, object]:
 class Stage:
     """One step from a source to a published version; a stage is a subclass of it, which overrides what it needs.
 
-    Its place in the order follows from `reads` and `writes`. It is skipped if a published version holds its result: if
+    Its rank in the order follows from `reads` and `writes`. It is skipped if a published version holds its result: if
     what it reads, its settings, the files that it reads and its revision are the same.
     """
 
@@ -94,7 +94,7 @@ class Stage:
     # Artefacts that it makes, as strategies name them in `needs`, or as other stages do in `reads`.
     writes: tuple[str, ...] = ()
     revision: int = 1  # To be raised with every change of its code that changes its result.
-    # Tables that it fills; those that no version has by itself (polyhop.schemas.tables) come with it.
+    # Tables that it fills; those that no version has on its own (polyhop.schemas.tables) come with it.
     tables: tuple[Table, ...] = ()
     # Those of them that begin as in the version before, if that filled them in the same way: it changes or clears them.
     updated: tuple[Table, ...] = ()
@@ -137,7 +137,7 @@ class Stage:
         return [build.staging.tables]
 
     def run(self, build: Build, batch: int) -> BatchResult:
-        """Does one batch; safe to repeat, safe beside other batches."""
+        """Does one batch; safe to repeat and to run next to other batches."""
         raise ValueError(f"stage {self.name} has no batch {batch}")
 
     def kept(self, build: Build) -> int:

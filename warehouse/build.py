@@ -87,7 +87,7 @@ WITHOUT_SECTIONS = pa.schema([field for field in RECORDS.arrow if field.name != 
 """The columns of a file of records of which none has sections: it is what it was before there were any."""
 
 REFUSED = pa.schema([field.with_nullable(False) for field in QUARANTINE.arrow])  # noqa: FBT003
-"""The columns of refused records: whoever read them knew their lines."""
+"""The columns of refused records: with their lines."""
 
 LINE_NOT_KNOWN = -1  # the line of a record that was kept: its file was not read
 
@@ -275,7 +275,7 @@ mentions, in as much time; with 6.4 million twice the time, and no less of the p
 
 
 @dataclass(frozen=True, slots=True)
-class Freight:
+class Transfer:
     """Files of a build in a store, in the order in which they are to appear: paths below the index's folder, sha256."""
 
     url: str
@@ -327,8 +327,8 @@ def latest_manifest(build: Build) -> Manifest | None:
     try:
         if current_version(build.folder) is None:
             return None
-        beside = None if pinned_version(build.folder) is None else latest_version(build.folder)
-        return read_manifest(require_version(build.layout, build.index, beside)[1])
+        newest = None if pinned_version(build.folder) is None else latest_version(build.folder)
+        return read_manifest(require_version(build.layout, build.index, newest)[1])
     except ManifestMismatchError:
         if build.source is None:
             raise
@@ -436,7 +436,7 @@ def forget_update(build: Build, table: Table) -> None:
 def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Table, rows: str, outdated: str) -> None:
     """Replaces rows of a table that began as that of the version before; notes its rows, checksum and touched ids.
 
-    `rows` is a SELECT of its stored columns: those that take the places of the rows that the condition `outdated` is
+    `rows` is a SELECT of its stored columns: those that replace the rows that the condition `outdated` is
     true of. The condition is about the key, so that a row with the key of one that it is true of is outdated as well.
     Cost: O(rows) to look through, O(rows that differ) to write.
     """

@@ -276,8 +276,8 @@ def find_damage(index: IndexFolder, folder: VersionFolder, manifest: Manifest) -
     Cost: reads every file once.
     """
     vectors = open_vector_store(index)
-    with ThreadPoolExecutor(1) as beside:
-        tables = beside.submit(_tables_damage, folder.tables, manifest.tables_file)
+    with ThreadPoolExecutor(1) as background:
+        tables = background.submit(_tables_damage, folder.tables, manifest.tables_file)
         arrays = {name: _difference(folder.arrays / name, checksum) for name, checksum in manifest.arrays.items()}
         of_vectors = {kind: "; ".join(vectors.find_damage(record.table)) for kind, record in manifest.vectors.items()}
         return Damage(

@@ -1,6 +1,6 @@
 """The configured name finder: rules, SPRIG's regular expression, or a spaCy model; the rules of English are not here.
 
-The only place that decides which one; builder and reader both come here, so both find the same names. The rules of
+The only module that decides which one; builder and reader both come here, so both find the same names. The rules of
 English are schemas/names.py. In other languages a title counts in every form that has its stems; what has a title's
 stems gets the title's key, so that `в Марвальске` is Марвальск; decided, with the reasons, in
 decisions/0032-languages.md. spaCy is an optional dependency, and its models are not on PyPI.
@@ -56,7 +56,7 @@ class SpacyNames:
             raise ConfigurationError(message) from error
 
     def find(self, text: str) -> list[Mention]:
-        """Entities of every label, in order of place."""
+        """Entities of every label, in order of position."""
         found = []
         for entity in self._pipeline(text).ents:
             key = norm_simple(entity.text)
@@ -136,12 +136,12 @@ class LanguageNames:
         return None if self._code == AUTO else language(self._code)
 
     def find(self, text: str) -> list[Mention]:
-        """Names in a text, each place and key once, in order of start, end, key. Cost: O(characters)."""
+        """Names in a text, each span and key once, in order of start, end, key. Cost: O(characters)."""
         code = detected(text) if self._code == AUTO else self._code
         if code == ENGLISH and self._english is not None:
             return self._english.find(text)
         spoken, words = language(code), _words(text, self._one)
-        # what stands in quotes, if it is short enough to be a name
+        # what occurs in quotes, if it is short enough to be a name
         quoted = {hit.span(1): " ".join(name_tokens(hit[1])) for hit in _QUOTED.finditer(text)}
         found = {span: key for span, key in quoted.items() if 0 < len(key.split()) <= _MOST_QUOTED_WORDS}
         if spoken.has_case:
@@ -161,38 +161,38 @@ class LanguageNames:
     def _titles(self, words: Sequence[_Word], spoken: Language) -> list[tuple[int, int, str]]:
         """(first, last, key) of each title of words with blanks, longest match from left to right."""
         found = []
-        place = 0
-        while place < len(words):
-            word = words[place].text
+        position = 0
+        while position < len(words):
+            word = words[position].text
             is_name = (not spoken.has_case or not word[0].islower()) and word.lower() not in spoken.stop_words
-            for length in self._lengths.get(words[place].form, ()):
-                forms = tuple(one.form for one in words[place : place + length])
+            for length in self._lengths.get(words[position].form, ()):
+                forms = tuple(one.form for one in words[position : position + length])
                 if len(forms) == length and forms in self._phrases and (length > 1 or is_name):
-                    found.append((place, place + length - 1, self._phrases[forms]))
-                    place += length
+                    found.append((position, position + length - 1, self._phrases[forms]))
+                    position += length
                     break
             else:
-                place += 1
+                position += 1
         return found
 
     def _inside(self, run: str) -> list[tuple[int, int, str]]:
         """(start, end, key) of titles inside a run of characters without blanks, longest match from left to right."""
         folded = fold(run)
-        folded = folded if len(folded) == len(run) else run  # so that places are those of the text
-        found, place = [], 0
-        while place < len(folded):
-            for length in self._run_lengths.get(folded[place], ()):
-                if folded[place : place + length] in self._runs:
-                    found.append((place, place + length, folded[place : place + length]))
-                    place += length
+        folded = folded if len(folded) == len(run) else run  # so that offsets are those of the text
+        found, position = [], 0
+        while position < len(folded):
+            for length in self._run_lengths.get(folded[position], ()):
+                if folded[position : position + length] in self._runs:
+                    found.append((position, position + length, folded[position : position + length]))
+                    position += length
                     break
             else:
-                place += 1
+                position += 1
         return found
 
 
 def _words(text: str, spoken: Language | None) -> list[_Word]:
-    """Words with their places and forms: the stem's stem, for endings of names (Рутов, Рутова) hide in stems."""
+    """Words with their offsets and forms: the stem's stem, for endings of names (Рутов, Рутова) hide in stems."""
     return [
         _Word(hit[0], hit.start(), hit.end(), spoken.stem(spoken.stem(hit[0])) if spoken else fold(hit[0]).lower())
         for hit in WORD.finditer(text)
@@ -212,11 +212,11 @@ def _capitals(text: str, words: Sequence[_Word], spoken: Language) -> list[tuple
     """(first, last) word of each run of capitalised words that is a name."""
     found = []
     after = 0
-    for place, word in enumerate(words):
-        if place < after or not word.text[0].isupper():
+    for position, word in enumerate(words):
+        if position < after or not word.text[0].isupper():
             continue
-        last = _run_end(text, words, place)
-        first, after = place, last + 1
+        last = _run_end(text, words, position)
+        first, after = position, last + 1
         while first <= last and (words[first].text.lower() in spoken.stop_words or words[first].text[0].islower()):
             first += 1
         if first < last or (first == last and _is_name(words, first, spoken)):
@@ -226,21 +226,21 @@ def _capitals(text: str, words: Sequence[_Word], spoken: Language) -> list[tuple
 
 def _run_end(text: str, words: Sequence[_Word], first: int) -> int:
     last = first
-    for before, place in pairwise(range(first, min(len(words), first + MAX_NAME_TOKENS))):
-        gap = text[words[before].end : words[place].start]
+    for before, position in pairwise(range(first, min(len(words), first + MAX_NAME_TOKENS))):
+        gap = text[words[before].end : words[position].start]
         is_initial = gap.startswith(".") and len(words[before].text) == 1
         if not _JOINS.fullmatch(gap) or (gap.startswith(".") and not is_initial):
             break
-        if words[place].text[0].isupper():
-            last = place
-        elif words[place].text not in _PARTICLES:
+        if words[position].text[0].isupper():
+            last = position
+        elif words[position].text not in _PARTICLES:
             break
     return last
 
 
-def _is_name(words: Sequence[_Word], place: int, spoken: Language) -> bool:
+def _is_name(words: Sequence[_Word], position: int, spoken: Language) -> bool:
     """Returns whether a capitalised word alone is a name."""
-    word = words[place].text
+    word = words[position].text
     if len(word) < _SHORTEST_TITLE - 1 or word.lower() in FUNCTION_WORDS:
         return False
-    return not spoken.capitalises_nouns or (place > 0 and words[place - 1].text in _BEFORE_NAMES)
+    return not spoken.capitalises_nouns or (position > 0 and words[position - 1].text in _BEFORE_NAMES)

@@ -1,4 +1,4 @@
-"""Settings to open stores: the only place that constructs their adapters (models: open_models.py).
+"""Settings to open stores: the only module that constructs their adapters (models: open_models.py).
 
 Each adapter is imported by the function that opens it, so that a command without a queue does not pay for SQLAlchemy.
 """

@@ -1,4 +1,4 @@
-"""Settings, or a published version, to chat models and encoders with their caches: the only place that constructs them.
+"""Settings, or a published version, to chat models and encoders with their caches: the only module that makes them.
 
 What is indexed is encoded as the settings say, what is asked as the version remembers. Imports no provider's package
 before it is needed. Per process there is one instance of each model, so that batches and roles share its limits, and
@@ -57,7 +57,7 @@ def open_chat(settings: Settings, role: Role) -> "Chat":
     model = model_name(settings.models, role)
     require_litellm()
     limits = settings.max_cost_usd, settings.max_tokens
-    # a worker waits for the end of an outage, an index run has nobody to wait for
+    # a worker waits for the end of an outage, an index run does not wait
     with _opening:
         batches, must_answer = open_batches(settings, role), role is not Role.READ
         return _chat(model, settings.models, settings.root, *limits, must_answer=must_answer, batches=batches)

@@ -86,7 +86,7 @@ def edits_hash(folder: IndexFolder) -> str:
 def change_edits(
     folder: IndexFolder, change: Callable[[tuple[EntityEdit, ...]], Iterable[EntityEdit]]
 ) -> tuple[EntityEdit, ...]:
-    """Writes what `change` makes of the edits of an index in place of them, in one atomic rename.
+    """Replaces the edits of an index by the result of `change`, in one atomic rename.
 
     Of two processes that change them the second gets what the first wrote.
 

@@ -299,7 +299,7 @@ class Answerer:
         raise PartialOutageError(longest, [None if one.reading.outage is not None else one for one in answered])
 
     def _retrieve(self, questions: Sequence[Question], limit: int, turns: Turns) -> list[Retrieval]:
-        """One by one, so that each has a time of its own; at once where the strategy gains from it."""
+        """One by one, to time each separately; at once where batches are faster."""
         places = [place for place in range(len(questions)) if self._spec.batches and place not in turns.alone]
         found: dict[int, Retrieval] = {}
         if len(places) > 1:
@@ -382,7 +382,7 @@ def _timed(work: Callable[[], T]) -> tuple[T, float]:
 def passage_rows(index: IndexReader, retrieval: Retrieval) -> list[dict[str, Any]]:
     """Ranked passages as the JSON contract wants them; pieces of a split record name it as `record`.
 
-    Each has its document, file, offsets in the record's text and metadata. `location` says where a passage stands in
+    Each has its document, file, offsets in the record's text and metadata. `location` says where a passage is in
     its file, where that is known: pages, slide, sheet, chapter, headings.
     """
     number_of = index.number_of_passage

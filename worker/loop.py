@@ -47,7 +47,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class WorkerMetrics:
-    """Counters of one worker, in a registry of their own: questions by outcome, seconds of batches by strategy."""
+    """Counters of one worker, in their own registry: questions by outcome, seconds of batches by strategy."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
@@ -100,7 +100,7 @@ _MOST_REMEMBERED = 10_000  # chosen: bounds the memory of a worker that runs for
 
 @dataclass(slots=True)
 class CircuitBreaker:
-    """Open after an outage for a pause that doubles with every further one; closed by the first success."""
+    """Open after an outage for a pause twice as long after each one; closed by the first success."""
 
     outages: int = 0
     open_until: float = 0.0
@@ -200,7 +200,7 @@ def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: Bat
         answerer = session.answerer(first.strategy, first.parameters, first.min_confidence)
         asked = [Question(q.question, q.question_id, topic=q.topic) for q in group]
         # The culprit of a failed batch is unknown, so retried questions run one at a time.
-        alone = [place for place, question in enumerate(group) if question.attempt > 1]
+        alone = [index for index, question in enumerate(group) if question.attempt > 1]
         turns = watch.turns([q.lease_token for q in group], alone)
         answered = answerer.answer(asked, limit=first.limit, turns=turns)
         finished = [_finished(session, q, one) for q, one in zip(group, answered, strict=True)]
@@ -237,10 +237,10 @@ def _answer_others(
 
 
 def _answer_singly(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: BatchOutcome, watch: Watch) -> None:
-    for place, question in enumerate(group):
+    for index, question in enumerate(group):
         answer_group(pool, [question], outcome, watch)
         if outcome.outage is not None:
-            outcome.released.extend(later.lease_token for later in group[place + 1 :])
+            outcome.released.extend(later.lease_token for later in group[index + 1 :])
             return
 
 
@@ -372,7 +372,7 @@ class Heartbeat:
     def _give_up_overdue(self) -> None:
         """Takes the batch away from a question that cannot be interrupted: it is dead, the others go to other workers.
 
-        If several share the turn, nobody knows which it is: their leases run out, and each is then retrieved alone.
+        If several share the turn, the slow one is unknown: their leases run out, and each is then retrieved alone.
         What this worker would still store of the batch is refused, for the leases no longer hold.
         """
         overdue, held = self._watch.overdue(), self.held
@@ -459,9 +459,9 @@ class WorkerLog:
 
 
 _LONGEST_SLEEP_SECONDS = 0.1  # chosen: a signal to stop is obeyed without a noticeable delay
-_BATCH_LOOK_SECONDS = 60.0  # chosen: nothing beside a wait of minutes to hours, and a look costs nothing
+_BATCH_LOOK_SECONDS = 60.0  # chosen: negligible compared with a wait of minutes to hours, and a look costs nothing
 _PROBED_QUESTIONS = 8
-"""Questions to claim at least after an outage: one that the model never answers shows only beside others."""
+"""Questions to claim at least after an outage: one that the model never answers shows only among others."""
 
 
 BATCH = 32  # Questions that a worker claims at once; chosen: claiming them costs less than one of them.
@@ -477,7 +477,7 @@ class WorkerOptions:
     lease_seconds: float = 30.0
     poll_seconds: float = 0.5  # How long to wait when there is nothing to do.
     until_empty: bool = False  # End when nothing in the queues is queued or leased.
-    # What a question may take of its own; it fails after that, the others of its batch go on.
+    # Processing time of a question; it fails after that, the others of its batch go on.
     question_seconds: float = 60.0
 
 
@@ -654,7 +654,7 @@ class Worker:
     def _batch(self, claimed: Sequence[ClaimedQuestion]) -> None:
         outcome = BatchOutcome()
         groups = grouped(claimed)
-        for place, group in enumerate(groups):
+        for number, group in enumerate(groups):
             started = time.perf_counter()
             with span("polyhop.batch", {"polyhop.strategy": group[0].strategy, "polyhop.questions": len(group)}):
                 answer_group(self._pool, group, outcome, self._watch)
@@ -664,7 +664,7 @@ class Worker:
                 logging.DEBUG, "answered a group", strategy=group[0].strategy, questions=len(group), seconds=seconds
             )
             if outcome.outage is not None:
-                outcome.released.extend(question.lease_token for later in groups[place + 1 :] for question in later)
+                outcome.released.extend(question.lease_token for later in groups[number + 1 :] for question in later)
                 break
         names = {q.lease_token: f"{q.job_id}/{q.question_id}" for q in claimed}
         # A question that a model leaves while it answers others loses an attempt in the end.

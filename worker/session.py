@@ -119,8 +119,8 @@ class IndexSession:
     """A version of an index, ready for batches of questions until closed.
 
     With a model for reading (`models.read`), that model reads; with `models.name_questions`, it also finds the names
-    in questions for the strategies that start from them. A strategy that declares a reader of its own is read by it.
-    Without `reader.reads` nobody reads: passages are ranked and there are no answers.
+    in questions for the strategies that start from them. A strategy that declares its own reader is read by it.
+    Without `reader.reads` passages are ranked and there are no answers.
 
     Attributes:
         index: What is ranked and read: the whole version, or what a filter leaves of it.
@@ -339,7 +339,7 @@ class IndexPool:
         return opened
 
     def forget(self, name: str) -> None:
-        """Closes an index, to be opened from scratch: nobody knows what an interruption left half done in it."""
+        """Closes an index, to be opened from scratch: an interruption may have left it half done."""
         held = self._sessions.pop(name, None)
         if held is not None:
             held.close()

@@ -56,7 +56,7 @@ def bootstrap_columns(
 
     `differences` has shape (n, m): n questions, m comparisons or metrics. Each result equals that of its column alone.
 
-    Source: algorithms.md 6.3; values are rounded to 12 places as in 0.3, so that summation order decides nothing.
+    Source: algorithms.md 6.3; values are rounded to 12 decimals as in 0.3, so that summation order decides nothing.
     Cost: O(resamples * n * m) time, O(n * m + resamples * m) memory besides a chunk of about a million counts.
     """
     if differences.shape[0] == 0:
@@ -107,8 +107,8 @@ def sampled(records: Sequence[QuestionRecord], size: int, seed: int) -> list[Que
 
     Hashes instead of a generator, whose numbers a library may change.
     """
-    place = {record.id: content_hash("sample", str(seed), record.id) for record in records}
-    chosen = set(sorted(place, key=place.__getitem__)[:size])
+    order = {record.id: content_hash("sample", str(seed), record.id) for record in records}
+    chosen = set(sorted(order, key=order.__getitem__)[:size])
     return [record for record in records if record.id in chosen]
 
 

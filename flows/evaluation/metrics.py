@@ -38,7 +38,7 @@ def token_f1(prediction: str, answers: Sequence[str], *, hotpot_yes_no: bool = F
 
 
 def sentence_hit(sentences: Sequence[str], answers: Sequence[str]) -> float:
-    """1.0 if one of the gold answers stands in one of the sentences as whole words after normalisation, else 0.0."""
+    """1.0 if one of the gold answers occurs in one of the sentences as whole words after normalisation, else 0.0."""
     golds = [f" {normed} " for answer in answers if (normed := norm_answer(answer))]
     return float(any(gold in f" {norm_answer(sentence)} " for sentence in sentences for gold in golds))
 
@@ -202,7 +202,7 @@ def possible_subjects(golden: Iterable[GoldenTriple]) -> set[str]:
     for triple in golden:
         if isinstance(triple, str):
             body = _body(triple)
-            found.update(body[:place] for place, character in enumerate(body) if character in ":,")
+            found.update(body[:offset] for offset, character in enumerate(body) if character in ":,")
         else:
             found.add(triple[0])
     return found
@@ -259,10 +259,10 @@ def _fit(body: str, row: NamedTriple) -> tuple[int, int] | None:
         f", {row.predicate}, {row.object}": 1,
         f", {row.predicate}, {row.object_id}": 0,
     }
-    place, named = next(((len(body) - len(t), n) for t, n in tails.items() if body.endswith(t)), (-1, 0))
-    if place < 0:
-        place = body.rfind(f", {row.predicate}, {row.object_id}:")
-    head = body[:place]
-    if place < len(row.subject_id) or not (head == row.subject_id or head.startswith(f"{row.subject_id}:")):
+    offset, named = next(((len(body) - len(t), n) for t, n in tails.items() if body.endswith(t)), (-1, 0))
+    if offset < 0:
+        offset = body.rfind(f", {row.predicate}, {row.object_id}:")
+    head = body[:offset]
+    if offset < len(row.subject_id) or not (head == row.subject_id or head.startswith(f"{row.subject_id}:")):
         return None
-    return named + (head == f"{row.subject_id}:{row.subject}"), place
+    return named + (head == f"{row.subject_id}:{row.subject}"), offset

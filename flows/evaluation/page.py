@@ -283,9 +283,9 @@ def sections(run: Document, timings: Document) -> list[Section]:
     ]
 
 
-def differences_plot(place: int) -> str:
+def differences_plot(index: int) -> str:
     """File name of the differences to the baseline with this index, 0 for the first."""
-    return "paired_differences.png" if place == 0 else f"paired_differences_{place + 1}.png"
+    return "paired_differences.png" if index == 0 else f"paired_differences_{index + 1}.png"
 
 
 def ranges_section(run: Document, timings: Document, title: str) -> Section:
@@ -299,7 +299,7 @@ def ranges_section(run: Document, timings: Document, title: str) -> Section:
     for one in run["ranges"]:
         values = {point["label"]: point["values"] for point in one["points"]}
         metrics = [name for name in RANGE_METRICS if any(metric(run, label, name) is not None for label in values)]
-        columns = [[Cell(value[place]) for value in values.values()] for place in range(len(one["parameters"]))]
+        columns = [[Cell(value[column]) for value in values.values()] for column in range(len(one["parameters"]))]
         columns += [_means(run, list(values), name) for name in metrics]
         columns.append(_column([latency(timings, label, "p50") for label in values], milliseconds, min))
         caption = f"{one['label']}: mean [95 % interval]; {_BEST}"
@@ -409,9 +409,9 @@ def _index_costs(run: Document, timings: Document) -> Table:
     """Costs of the index and of a question, by strategy."""
     costs = {label: timings["costs"][label] for label in ranked(run) if label in timings["costs"]}
     columns = {
-        f"{kind}: {key.replace('_', ' ')}": [Cell(decimal(cost[kind][key], places)) for cost in costs.values()]
+        f"{kind}: {key.replace('_', ' ')}": [Cell(decimal(cost[kind][key], digits)) for cost in costs.values()]
         for kind, decimals in (("index", (0, 0, 1)), ("question", (1, 1, 4)))
-        for key, places in zip(("prompt_tokens", "completion_tokens", "seconds"), decimals, strict=True)
+        for key, digits in zip(("prompt_tokens", "completion_tokens", "seconds"), decimals, strict=True)
     }
     caption = "The index as far as each strategy needs it (seconds of the runs that computed it), and a question"
     return _by_strategy(f"{caption} (means)", list(costs), columns)
@@ -431,7 +431,7 @@ def _failures(run: Document) -> Table:
 
 def _by_strategy(caption: str, names: Sequence[str], columns: Mapping[str, Sequence[Cell]]) -> Table:
     """A row per strategy; none if nothing is known of any."""
-    rows = [[Cell(label), *(cells[place] for cells in columns.values())] for place, label in enumerate(names)]
+    rows = [[Cell(label), *(cells[row] for cells in columns.values())] for row, label in enumerate(names)]
     return Table(caption, ("strategy", *columns), rows if columns else [])
 
 
@@ -447,9 +447,9 @@ def _column(
     return [Cell(text, "best" if text == top else "") for text in texts]
 
 
-def decimal(value: float | None, places: int = 3) -> str:
+def decimal(value: float | None, digits: int = 3) -> str:
     """A number with fixed decimals, a dash if there is none."""
-    return NOTHING if value is None else f"{value:,.{places}f}"
+    return NOTHING if value is None else f"{value:,.{digits}f}"
 
 
 def milliseconds(value: float | None) -> str:
@@ -465,7 +465,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#0
 LINES = ("-", "--", "-.")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
 GREY, INK = "#9a9a9a", "#333333"
-HIGHLIGHTED = 8  # strategies with a colour and a name; chosen: there are seven colours, and more are not told apart
+HIGHLIGHTED = 8  # strategies with a colour and a name; chosen: seven colours can be distinguished
 WIDTH_INCHES, DPI = 9.0, 130  # chosen: 1,170 pixels, sharp where a page shows the figure at its width
 LABEL_LENGTH = 34  # characters; chosen: a quarter of the figure's width, and the tables have whole names
 _STYLE: dict[str, Any] = {
@@ -519,11 +519,11 @@ def _recall_curves(run: Document, prefix: str, noun: str) -> Figure | None:
     if not names:
         return None
     drawn, (axes,) = _figure(4.4)
-    for place, label in enumerate(names):
+    for row, label in enumerate(names):
         recall = [metric(run, label, f"{prefix}recall@{k}") or 0.0 for k in RECALL_DEPTHS]
-        if place < HIGHLIGHTED or label in run["baselines"]:
+        if row < HIGHLIGHTED or label in run["baselines"]:
             # no two of the first 77 look alike
-            colour, line, marker = (kinds[place % len(kinds)] for kinds in (COLOURS, LINES, MARKERS))
+            colour, line, marker = (kinds[row % len(kinds)] for kinds in (COLOURS, LINES, MARKERS))
             axes.plot(RECALL_DEPTHS, recall, f"{marker}{line}", color=colour, label=_label(label), markersize=5)
         else:
             axes.plot(RECALL_DEPTHS, recall, color=GREY, linewidth=0.8, zorder=1)

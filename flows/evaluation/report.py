@@ -82,17 +82,17 @@ def coverage_curve(
     """
     ordered = sorted(answers, key=itemgetter(0), reverse=True)
     right = list(accumulate(match for _, match in ordered))
-    last_of_confidence = {confidence: place for place, (confidence, _) in enumerate(ordered)}
-    places = list(last_of_confidence.values())
-    count = min(points, len(places))
-    kept = [places[((number + 1) * len(places)) // count - 1] for number in range(count)]
+    last_of_confidence = {confidence: rank for rank, (confidence, _) in enumerate(ordered)}
+    ranks = list(last_of_confidence.values())
+    count = min(points, len(ranks))
+    kept = [ranks[((number + 1) * len(ranks)) // count - 1] for number in range(count)]
     return [
         {
-            "coverage": (place + 1) / question_count,
-            "precision": right[place] / (place + 1),
-            "confidence": ordered[place][0],
+            "coverage": (rank + 1) / question_count,
+            "precision": right[rank] / (rank + 1),
+            "confidence": ordered[rank][0],
         }
-        for place in kept
+        for rank in kept
     ]
 
 
@@ -271,7 +271,7 @@ def _strategy_report(
     ]
     pairs = [(outcome.confidence, row["em"]) for outcome, row in answered]
     stated = [(confidence, match) for confidence, match in pairs if confidence is not None and match is not None]
-    # What the models' replies took when they were made, whoever paid for them.
+    # Cost of the models' replies when they were made, also of cached ones.
     prompt = sum(outcome.prompt_tokens for outcome in outcomes)
     completion = sum(outcome.completion_tokens for outcome in outcomes)
     count = max(1, len(outcomes))
@@ -307,7 +307,7 @@ def _strategy_report(
 
 
 FORMAT = 1  # version of the layout of run.json: the first
-PLACES = 12  # decimal places of stored numbers (algorithms.md 0.3)
+DECIMALS = 12  # decimals of stored numbers (algorithms.md 0.3)
 RANKING_KEPT = 30  # the deepest k of recall@k: what can be judged again; architecture.md 9.
 _TIMINGS = ("latency_ms", "parts_ms", "total_seconds")
 
@@ -367,9 +367,9 @@ def timings_document(
 
 
 def rounded(document: Any) -> Any:
-    """The same document with floats rounded to PLACES, tuples as lists."""
+    """The same document with floats rounded to DECIMALS, tuples as lists."""
     if isinstance(document, float):
-        return round(document, PLACES)
+        return round(document, DECIMALS)
     if isinstance(document, Mapping):
         return {key: rounded(value) for key, value in document.items()}
     if isinstance(document, list | tuple):
@@ -493,7 +493,7 @@ class Gate:
 
 
 def parse_gate(text: str) -> Gate:
-    """A gate from `metric=value` or `strategy:metric=value`; the strategy may have parameters of its own."""
+    """A gate from `metric=value` or `strategy:metric=value`; the strategy may have its own parameters."""
     left, separator, value = text.rpartition("=")
     strategy, colon, metric = left.rpartition(":")
     try:

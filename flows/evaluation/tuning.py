@@ -101,8 +101,8 @@ def tuning_document(
         "metric": name,
         "parameters": dict(parameters),
         "grid": {
-            parameter: list(dict.fromkeys(point[place] for point in tried.points.values()))
-            for place, parameter in enumerate(tried.parameters)
+            parameter: list(dict.fromkeys(point[column] for point in tried.points.values()))
+            for column, parameter in enumerate(tried.parameters)
         },
         "default": default,
         "chosen": chosen,

@@ -132,7 +132,7 @@ def silence(answer: "Answer") -> str:
 
 
 def _guess(answer: "Answer") -> str:
-    """The guess beside sentences that are the answer; "" below .1, where it is worth nothing (docs/reader.md)."""
+    """The guess shown with the sentences; "" below .1, where it is worth nothing (docs/reader.md)."""
     return "" if answer.answer or (answer.reading.get("confidence") or 0.0) < 0.1 else answer.guess
 
 

@@ -118,7 +118,7 @@ def evaluate(
 
 
 def _show_stored(settings: Settings, questions: Path | None, compared: tuple[int, int] | None, *, json: bool) -> None:
-    """Two stored evaluations beside each other, or the list of all."""
+    """Compares two stored evaluations, or lists all."""
     if questions is not None:
         raise ConfigurationError("--list and --compare read stored evaluations; leave out the question file.")
     from polyhop.flows.evaluate import compare, stored_rows

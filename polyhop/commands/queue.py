@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from polyhop.worker.loop import Worker
 
 WATCH_SECONDS, WATCH_FILE_SECONDS = 5.0, 60.0
-"""Between two lists of `--watch` on a terminal, and in a file; chosen: nobody waits, and a file stays readable."""
+"""Between two lists of `--watch` on a terminal, and in a file; chosen: short enough to watch, long for a file."""
 SHOWN_FAILURES = 5  # of `jobs results --metrics`; chosen: `jobs results` itself lists all
 PROGRESS_SECONDS = 60.0  # between two lines of a worker; chosen: a run of hours leaves some hundred lines
 JobId = Annotated[int, Argument(help="Id of the job, as `polyhop submit` printed it.")]

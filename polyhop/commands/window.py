@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 TOKEN_VARIABLE = "POLYHOP_UI_TOKEN"  # noqa: S105 - the name of a variable
 MIN_TOKEN_CHARACTERS = 16  # chosen: 64 bits of a random token in hexadecimal digits
-ACCEPTED_AT_ONCE = 16  # connections between two looks at what they sent; chosen: few beside those that may be open
+ACCEPTED_AT_ONCE = (
+    16  # connections between two looks at what they sent; chosen: few compared with those that may be open
+)
 BACKLOG = 2_048  # connections that the system holds until they are accepted
 DRAIN_SECONDS = 30  # for what runs to finish after SIGTERM; chosen: below the 90 s of systemd
 

@@ -34,7 +34,7 @@ class PassageSearch:
         The metadata are the record's, and ours: title, document, source, rank, index, version, strategy…; of one name,
         ours count.
         """
-        with self._lock:  # opened once, whoever asks first
+        with self._lock:  # opened once, by the first caller
             if isinstance(self.index, str):
                 self.index = open_index(self.index, root=self.root)
                 weakref.finalize(self, self.index.close)  # with the retriever

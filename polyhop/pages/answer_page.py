@@ -35,7 +35,7 @@ _KINDS = {"computed": "computed from values", "extracted": "possible", "generate
 class PageMaterial:
     """Data of an answer page besides the answer: index, encoder (None without vectors), all parameters.
 
-    Texts of passages by id, empty if the version is gone, keys of the reached entities in each, relations between them,
+    Texts of passages by id, empty if it was deleted, keys of the reached entities in each, relations between them,
     and the names in the question.
     """
 
@@ -245,19 +245,19 @@ PAGE = "the page"  # what is written, for messages
 
 
 def all_parameters(document: Mapping[str, Any], given: Mapping[str, object]) -> dict[str, object]:
-    """The strategy's parameters with those given in place of their defaults."""
+    """The strategy's parameters with those given instead of their defaults."""
     return parse_parameters(spec_of(str(document["strategy"])), given).model_dump()
 
 
 def write_page(path: Path, document: Mapping[str, Any], material: PageMaterial) -> None:
     """Writes the page, whole or not at all; what is not a character (half a surrogate pair) becomes a question mark."""
     page = answer_page(document, material)
-    with named_file(path, PAGE, HTML) as place:
-        place.write_bytes(page.encode("utf-8", errors="replace"))
+    with named_file(path, PAGE, HTML) as target:
+        target.write_bytes(page.encode("utf-8", errors="replace"))
 
 
 def write_stored_page(path: Path, document: Mapping[str, Any], settings: Settings) -> None:
-    """The page of a stored answer; without texts if the version that gave it is gone."""
+    """The page of a stored answer; without texts if its version was deleted."""
     write_page(path, document, stored_material(document, settings))
 
 

@@ -217,7 +217,7 @@ class NodeShape:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A connection as an SVG path, its short label (if there is room) with its place, and all that it says."""
+    """A connection as an SVG path, its short label (if there is room) with its position, and its full label."""
 
     path: str
     title: str
@@ -246,7 +246,7 @@ class Drawing:
 
 def draw(graph: EvidenceGraph) -> Drawing:
     """The graph in columns from left to right, by distance from where the search began."""
-    # by distance from the roots; beside entities, passages have a column of their own, the last one
+    # by distance from the roots; next to entities, passages have their own column, the last one
     entities = [node.id for node in graph.nodes if node.kind == "entity"]
     inner: Collection[str] = set(entities) or {node.id for node in graph.nodes}
     among = [(edge.source, edge.target) for edge in graph.edges if edge.source in inner and edge.target in inner]
@@ -317,7 +317,7 @@ def heights(columns: Sequence[Sequence[str]], edges: Sequence[tuple[str, str]], 
                     near = [height[other] for other in neighbours[node] if column_of[other] != column_of[node]]
                     wanted[node] = sum(near) / len(near) if near else height[node]
                 column.sort(key=lambda node: (wanted[node], height[node]))
-            height |= {node: (place + (tallest - len(column)) / 2) * gap for place, node in enumerate(column)}
+            height |= {node: (row + (tallest - len(column)) / 2) * gap for row, node in enumerate(column)}
     lowest = min(height.values(), default=0.0)
     return {node: round(value - lowest, 2) for node, value in height.items()}
 

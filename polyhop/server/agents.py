@@ -67,7 +67,7 @@ class Result(BaseModel):
 
 
 class Answered(Result):
-    """An answer, "" if none is certain enough or nobody read, and passages in descending order of score."""
+    """An answer, "" if none is certain enough or reading is disabled, and passages in descending order of score."""
 
     strategy: str
     answer: str
@@ -135,7 +135,7 @@ def make_tools(service: Service) -> "MCPServer[Any]":
     return server
 
 
-async def _told(work: Awaitable[T]) -> T:
+async def _reported(work: Awaitable[T]) -> T:
     """Awaits the work and turns errors of Polyhop into error replies with their sentence, for tools and resources."""
     from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
@@ -147,7 +147,7 @@ async def _told(work: Awaitable[T]) -> T:
 
 async def _named(service: Service, index: str | None) -> str:
     """The index that a call names, or the only one."""
-    return await _told(service.run(lambda: service.named_index(index)))
+    return await _reported(service.run(lambda: service.named_index(index)))
 
 
 def _answering(service: Service, *, reads: bool) -> Callable[..., Any]:
@@ -160,7 +160,7 @@ def _answering(service: Service, *, reads: bool) -> Callable[..., Any]:
         version: Version = None,
     ) -> Answered:
         name = await _named(service, index)
-        found = await _told(service.ask(Asked(name, question, version, strategy, limit, where=where, reads=reads)))
+        found = await _reported(service.ask(Asked(name, question, version, strategy, limit, where=where, reads=reads)))
         return Answered.model_validate({**found.reading, **answer_document(found), "index": name})
 
     return answer
@@ -176,7 +176,7 @@ def _looking(service: Service) -> list[Callable[..., Any]]:
             found = opened.graph.find_entities(name, fuzzy=fuzzy)[:MAX_LISTED]
             return Entities(index=opened.name, version=opened.version, entities=found)
 
-        return await _told(service.use(await _named(service, index), look, version))
+        return await _reported(service.use(await _named(service, index), look, version))
 
     async def neighbours(
         entity_id: EntityId, index: IndexName = None, depth: Depth = 1, version: Version = None
@@ -195,20 +195,20 @@ def _looking(service: Service) -> list[Callable[..., Any]]:
                 passage_count=len(ids),
             )
 
-        return await _told(service.use(await _named(service, index), look, version))
+        return await _reported(service.use(await _named(service, index), look, version))
 
     async def connect(
         a: Name, b: Name, index: IndexName = None, max_length: Length = 4, version: Version = None
     ) -> Entities:
         """Finds the shortest connections between two entities, with the passages that state them."""
         name = await _named(service, index)
-        found = await _told(service.use(name, lambda one: one.graph.connect(a, b, max_length=max_length), version))
+        found = await _reported(service.use(name, lambda one: one.graph.connect(a, b, max_length=max_length), version))
         return Entities.model_validate(found.to_json() | {"entities": [*found.from_entities, *found.to_entities]})
 
     async def sql(query: Query, index: IndexName = None, version: Version = None) -> Rows:
         """Runs a query that only reads, on the tables of polyhop://INDEX/tables; returns at most 200 rows, 1 MB."""
         name = await _named(service, index)
-        found = await _told(sql_document(service, name, query, version, SQL_LIMITS))
+        found = await _reported(sql_document(service, name, query, version, SQL_LIMITS))
         rows = json.loads(json_text(found["rows"]))  # dates and such as text, as `polyhop sql --json`
         return Rows.model_validate(found | {"index": name, "rows": rows})
 
@@ -240,19 +240,19 @@ def _add_resources(server: "MCPServer[Any]", service: Service) -> None:
             passages = [{"id": one, "title": title, "text": text} for one, _, title, text in rows]
             return json_text({"index": index, "version": opened.version, "document": named, "passages": passages})
 
-        return await _told(service.use(index, look))
+        return await _reported(service.use(index, look))
 
     @server.resource("polyhop://{index}/versions", mime_type="application/json")
     async def versions(index: str) -> str:
         """The published versions of an index, oldest first."""
         layout = service.layout
-        rows = await _told(service.run(lambda: version_rows(layout, index, require_version(layout, index)[0])[0]))
+        rows = await _reported(service.run(lambda: version_rows(layout, index, require_version(layout, index)[0])[0]))
         return json_text({"index": index, "versions": rows})
 
     @server.resource("polyhop://{index}/tables", mime_type="application/json")
     async def tables(index: str) -> str:
         """The tables and views that sql reads, with what they hold."""
-        found = await _told(service.run(lambda: catalog_document(service, index, TABLES_QUERY)))
+        found = await _reported(service.run(lambda: catalog_document(service, index, TABLES_QUERY)))
         return json_text({"index": index, "version": found["version"], "tables": found["rows"]})
 
 

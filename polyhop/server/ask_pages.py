@@ -19,7 +19,7 @@ from polyhop.server.service import Asked, Service, parameter_pairs
 from polyhop.warehouse.files.versions import published_versions
 
 SESSION_SECONDS = 12 * 3600  # of the login form's cookie; chosen: a day's work
-SHOWN_LIMIT = 10  # passages, where nobody says another number
+SHOWN_LIMIT = 10  # passages, by default
 FIELDS = ("index", "question", "strategy", "other", "limit", "where", "topic", "parameters", "version")
 """Fields of the form, and of the link that reproduces an answer."""
 

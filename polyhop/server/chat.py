@@ -134,7 +134,7 @@ def _extra(index: str, answer: Answer) -> Reply:
 def _stream(head: Reply, index: str, answer: Answer, usage: Reply | None) -> Iterator[bytes]:
     """The reply as server-sent events, a line of the text each; the last delta has the extra field.
 
-    The token counts, if they are asked for, come in an event of their own without a choice.
+    The token counts, if they are asked for, come in a separate event without a choice.
     """
 
     def event(*choices: Reply, **more: Reply) -> bytes:

@@ -44,7 +44,7 @@ CSRF_SECRET = secrets.token_bytes(32)  # of this process: forms of an earlier on
 
 
 class Gate:
-    """Lets through what may be asked: the right host, the token, sites of its own, bodies of a bounded size and time.
+    """Lets through what may be asked: the right host, the token, the same site, bodies of a bounded size and time.
 
     Args:
         app: What is guarded.
@@ -222,7 +222,7 @@ def _without_port(host: str) -> str:
 def _bounded(receive: Receive, refused: list[RefusedError], most_bytes: int) -> Receive:
     """The same request, ended by an error where its body is too long or its next part does not come.
 
-    The error is also kept in `refused`, since frameworks turn what goes wrong with a body into an error of their own.
+    The error is also kept in `refused`, since frameworks turn what goes wrong with a body into their own error.
     """
     taken, is_whole = 0, False
 

@@ -57,7 +57,7 @@ class _Shown:
         return found[0]
 
     def pager(self, rows: list[dict[str, Any]], page: int, *parts: str, **query: object) -> dict[str, Any]:
-        """The rows of a page, of which one more was read than it has, and links to the pages beside it."""
+        """The rows of a page, of which one more was read than it has, and links to the previous and next page."""
         before = self.link(*parts, **query, page=page - 1) if page > 1 else ""
         after = self.link(*parts, **query, page=page + 1) if len(rows) > ROWS else ""
         return {"rows": rows[:ROWS], "previous": before, "next": after}
@@ -107,14 +107,14 @@ def _add_index(router: APIRouter, pages: Pages) -> None:
                 "has_hubs": has_hubs,
             }
 
-        def beside() -> dict[str, Any]:
+        def details() -> dict[str, Any]:
             current, _ = require_version(service.layout, index)
             rows, damaged = version_rows(service.layout, index, current)
             runs = {run.published: run for run in read_runs(service.layout.index(index)) if run.published}
             run = runs.get(version or current)
             return {"versions": rows[::-1], "damaged": damaged, "run": run, "row": index_row(service, index)}
 
-        more = await service.run(beside)
+        more = await service.run(details)
         return await _made(pages, request, "index.html.jinja", version, lambda shown: {**more, **read(shown)})
 
     @router.get("/indexes/{index}/diff")

@@ -54,8 +54,8 @@ def make_router(pages: Pages) -> APIRouter:
             made = await _submitted(service, form, given)
         except PolyhopError as error:
             strategies = await service.run(service.servable_strategies)
-            told = {"form": given, "sentence": str(error), "strategies": strategies}
-            return await listed(request, "jobs.html.jinja", status_of(error), **told)
+            shown = {"form": given, "sentence": str(error), "strategies": strategies}
+            return await listed(request, "jobs.html.jinja", status_of(error), **shown)
         return RedirectResponse(f"/jobs/{made['job_id']}", 303)
 
     @router.get("/jobs/{job}")

@@ -23,8 +23,8 @@ FOLDER = Path(__file__).parent
 class Pages:
     """Renders templates for one service.
 
-    Every template gets `service`, `request`, `csrf`, `index_names` and the version of Polyhop beside what its page
-    gives; text is escaped by Jinja, and the filter `shown` makes control characters and direction marks visible.
+    Every template gets `service`, `request`, `csrf`, `index_names` and the version of Polyhop and its own variables;
+    text is escaped by Jinja, and the filter `shown` makes control characters and direction marks visible.
     """
 
     def __init__(self, service: Service) -> None:

@@ -1,6 +1,6 @@
 """Service behind pages, HTTP API, chat endpoint and agent tools: open indexes with one thread each, batched questions.
 
-An open version is not made for several threads at once, so each index has one of its own. Questions that arrive while
+An open version is not made for several threads at once, so each index has a separate one. Questions that arrive while
 it works wait, and those of the same kind are answered as one batch: with many callers it becomes a worker's batch.
 """
 
@@ -59,7 +59,7 @@ class RefusedError(PolyhopError):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question to one index, as `Index.ask` takes it; `reads` False: passages are ranked, and nobody reads them."""
+    """A question to one index, as `Index.ask` takes it; `reads` False: passages are only ranked."""
 
     index: str
     question: str

@@ -54,7 +54,7 @@ from polyhop.warehouse.build import (
 from polyhop.warehouse.documents.converter import ConversionLimits, Converter
 from polyhop.warehouse.files.corpora import read_corpus
 from polyhop.warehouse.files.disk import file_checksum, link_or_copy
-from polyhop.warehouse.files.records import place_of
+from polyhop.warehouse.files.records import source_location
 from polyhop.warehouse.inbox import read_waiting
 from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import connect, table_record
@@ -266,7 +266,7 @@ def _source_records(build: Build, unread: Unread) -> Iterator[SourceRecord | Bad
         return
     if not isinstance(build.source, Path):
         raise SourceError("There is nothing to read; name a corpus.")
-    if place_of(build.source) == place_of(build.folder.inbox):
+    if source_location(build.source) == source_location(build.folder.inbox):
         yield from read_waiting(build.folder)
         return
     settings = build.settings.corpus
@@ -438,9 +438,9 @@ class Ingest(SourceStage):
         with build.tables() as connection:
             # lines are known only where this run has read the source; the tables of a published version have none
             if parts:
-                connection.execute(statement("ingest", "places_in_parts"), {"passages": parts})
+                connection.execute(statement("ingest", "locations_in_parts"), {"passages": parts})
             else:
-                connection.execute(statement("ingest", "places_in_documents"))
+                connection.execute(statement("ingest", "locations_in_documents"))
             for name in ("quarantine_faults", "drop_faults"):
                 connection.execute(statement("ingest", name), {"faults": faults})
             for name in ("drop_locations", "number_again", "drop_empty_documents", "count_again"):
@@ -453,7 +453,7 @@ class Ingest(SourceStage):
         known = updated_tables(build)
         with build.tables(read_only=True) as connection:
             texts = content_of_passages(connection)
-            (places,) = connection.execute(statement("ingest", "places_of_passages")).fetchone() or ("",)
+            (locations,) = connection.execute(statement("ingest", "locations_of_passages")).fetchone() or ("",)
             documents, records, quarantine, located = (
                 (known[name].record if name in known else table_record(connection, name)).checksum
                 for name in ("documents", "records", "quarantine", "locations")
@@ -461,7 +461,7 @@ class Ingest(SourceStage):
         # nothing where nothing is known, so that a corpus of records is what it was before there were locations
         rest = filter(None, [located])
         return {
-            "source": content_hash("ingest", texts, documents, places, records, quarantine, *rest),
+            "source": content_hash("ingest", texts, documents, locations, records, quarantine, *rest),
             "passages": content_hash("passages", texts),
         }
 

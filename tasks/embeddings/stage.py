@@ -69,9 +69,9 @@ def _rows_at(path: Path, numbers: NDArray[np.int64], size: int) -> Iterator[pa.T
     """The rows of these numbers, ascending, `size` at a time, of a list that has as many in each row group."""
     with pq.ParquetFile(path) as file:
         for start in range(0, len(numbers), size):
-            groups, places = np.divmod(numbers[start : start + size], size)
+            groups, offsets = np.divmod(numbers[start : start + size], size)
             yield pa.concat_tables(
-                file.read_row_group(int(group)).take(pa.array(places[groups == group])) for group in np.unique(groups)
+                file.read_row_group(int(group)).take(pa.array(offsets[groups == group])) for group in np.unique(groups)
             ).combine_chunks()
 
 
@@ -104,11 +104,11 @@ class EmbedStage(Stage):
     def settings(self, build: Build) -> dict[str, object]:
         """The model, and what the rows of the kind depend on; the local encoder without more is known by its name."""
         choice = build.settings.encoder.choice_of(self.kind.space)
-        told: dict[str, object] = choice.model_dump(mode="json", include=_TELLING, exclude_defaults=True)
+        chosen: dict[str, object] = choice.model_dump(mode="json", include=_TELLING, exclude_defaults=True)
         is_folder = choice.name.startswith("onnx:") or Path(choice.name.partition(":")[2]).is_dir()
         if choice.name != LOCAL and is_folder:  # its files may be replaced
-            told["model"] = self._encoder(build).model
-        return {"name": choice.name, **told, **self.kind.parameters(build.settings)}
+            chosen["model"] = self._encoder(build).model
+        return {"name": choice.name, **chosen, **self.kind.parameters(build.settings)}
 
     def batches(self, build: Build) -> list[int]:
         """Batches without a finished part; the things are listed first, unless an interrupted run has done so.
@@ -205,11 +205,11 @@ class EmbedStage(Stage):
             block = np.empty((min(_BLOCK, len(hashes) - start), dimension), np.float32)
             is_left = np.ones(len(block), dtype=np.bool_)
             while part is not None and part["number"][0].as_py() < start + len(block):  # numbers ascend over parts
-                places = part["number"].to_numpy() - start
-                inside = (places >= 0) & (places < len(block))
+                offsets = part["number"].to_numpy() - start
+                inside = (offsets >= 0) & (offsets < len(block))
                 vectors = part["vector"].combine_chunks().values.to_numpy().reshape(len(part), dimension)
-                block[places[inside]], is_left[places[inside]] = vectors[inside], False
-                if places[-1] >= len(block):
+                block[offsets[inside]], is_left[offsets[inside]] = vectors[inside], False
+                if offsets[-1] >= len(block):
                     break  # the next block has more of it
                 part = next(parts, None)
             left = np.flatnonzero(is_left)
@@ -217,8 +217,11 @@ class EmbedStage(Stage):
             earlier.copy_to(block, left[rows >= 0], rows[rows >= 0])
             gone = left[rows < 0]  # the version before was there when a run that was killed did without their parts
             for things in _rows_at(self._things(build), start + gone, build.settings.batch_size):
-                texts, places = self._with_texts(build, things)["text"].to_pylist(), things["number"].to_numpy() - start
-                block[places] = self._encoder(build).encode(texts, self._known_as)
+                texts, offsets = (
+                    self._with_texts(build, things)["text"].to_pylist(),
+                    things["number"].to_numpy() - start,
+                )
+                block[offsets] = self._encoder(build).encode(texts, self._known_as)
             yield block
 
     def _encoder(self, build: Build) -> CachedEncoder:
@@ -255,7 +258,7 @@ class EmbedStage(Stage):
                 yield [(thing, kind.text(first, second), "") for thing, first, second in rows]
 
     def _listed_since(self, build: Build, before: Path) -> Iterator[list[Thing]]:
-        """The same of passages; those that `before` has, too, with their keys in place of texts."""
+        """The same of passages; those that `before` has, too, with their keys instead of texts."""
         with build.tables(read_only=True) as connection, attached(connection, before, "before"):
             found = connection.execute(statement("vectors", "passages_since"), {"model": self._encoder(build).model})
             while rows := found.fetchmany(build.settings.batch_size):

@@ -130,7 +130,7 @@ class Questions:
 
 
 def questions(folder: str = "") -> Questions:
-    """The three questions, with the prompts of a folder (`extraction.prompts`) in place of ours of the same names.
+    """The three questions, with the prompts of a folder (`extraction.prompts`) instead of built-in ones.
 
     Ours about propositions show an example. Source: algorithms.md 3.3 (1), (2).
     """

@@ -1,6 +1,6 @@
 """Results of extraction on a page, the ledger of requests, and the raw tables made of both (pure).
 
-A page has one row per key, whoever found it. Raw rows are keyed by names; ids, totals and resolution come later. They
+A page has one row per key. Raw rows are keyed by names; ids, totals and resolution come later. They
 are written as parquet parts, so that every extractor and every process that runs one meets the others only here.
 """
 
@@ -105,7 +105,7 @@ class Row:
     spans: list[tuple[int, int]] = field(default_factory=list)
     description: str = ""
 
-    def add_place(self, start: int, end: int, sentence: int) -> None:
+    def add_span(self, start: int, end: int, sentence: int) -> None:
         """Counts one mention in the text."""
         if self.sentence < 0:
             self.sentence = sentence
@@ -117,7 +117,7 @@ class Row:
 class Page:
     """All that was found on one passage; what it states comes with the label of who stated it.
 
-    Triples are relations as propositions, with the words of whoever stated them.
+    Triples are relations as propositions, with the words of their statement.
     """
 
     passage: Passage

@@ -79,15 +79,15 @@ def sentence_propositions(
 ) -> list[Proposition]:
     """Each sentence of a passage as a proposition. Source: algorithms.md 0.8 (F-PROP)."""
     found = []
-    places = sorted([*names, *dates], key=lambda mention: mention.start)
+    mentions = sorted([*names, *dates], key=lambda mention: mention.start)
     own = set(title_keys)
-    place = 0
+    number = 0
     limits = [*(begin for begin, _ in sentences[1:]), len(passage.text)]
     for (start, end), limit in zip(sentences, limits, strict=False):  # a text without sentences has one limit
         keys: dict[str, None] = {}
-        while place < len(places) and places[place].start < limit:
-            keys[places[place].key] = None
-            place += 1
+        while number < len(mentions) and mentions[number].start < limit:
+            keys[mentions[number].key] = None
+            number += 1
         sentence = " ".join(passage.text[start:end].split())
         first = _FIRST_WORD.match(sentence)
         refers = own.isdisjoint(keys) and first is not None and first[1].lower() in _PRONOUNS
@@ -123,7 +123,7 @@ def _type_other_names(rows: Mapping[str, Row], text: str, title: Row, names: Fou
     for mention in names:
         if mention.start >= first_end:
             break
-        if _ALSO.search(text[max(0, mention.start - 16) : mention.start]) and mention.key not in types.PLACES:
+        if _ALSO.search(text[max(0, mention.start - 16) : mention.start]) and mention.key not in types.LOCATIONS:
             _raise(rows[mention.key], title.type, _SAME)
 
 
@@ -156,9 +156,9 @@ TYPED_MENTIONS = 2
 def rules_page(passage: Passage, finder: NameFinding, extractor: str = RULES, language: str = ENGLISH) -> Page:
     """Extracts names, dates and relations of one passage (its title and its text) by rules.
 
-    The keys of its own title are always mentioned, whatever the finder, which is called on title and text separately,
-    so that no name reaches across. Dates and numbers have rows of their own; dates stand in propositions, neither
-    stands in relations. Source: algorithms.md 0.8. Cost: O(characters).
+    The keys of its title are always mentioned, whatever the finder, which is called on title and text separately,
+    so that no name reaches across. Dates and numbers have separate rows; dates occur in propositions, neither
+    occurs in relations. Source: algorithms.md 0.8. Cost: O(characters).
     """
     names = finder.find(passage.text)
     dates = find_dates(passage.text)
@@ -183,16 +183,16 @@ def rules_page(passage: Passage, finder: NameFinding, extractor: str = RULES, la
     _drop_persons(rows)  # before lists, which would spread them
     # Gives names of a list the type of the surest among them.
     begin = 0
-    for place in range(1, len(outer) + 1):
-        gap = passage.text[outer[place - 1].end : outer[place].start] if place < len(outer) else ""
+    for number in range(1, len(outer) + 1):
+        gap = passage.text[outer[number - 1].end : outer[number].start] if number < len(outer) else ""
         if 0 < len(gap) <= 8 and _LIST.fullmatch(gap):
             continue
-        listed = [rows[mention.key] for mention in outer[begin:place]]
+        listed = [rows[mention.key] for mention in outer[begin:number]]
         surest = max(listed, key=lambda row: row.confidence or 0)
         if len(listed) > 1 and surest.type in _SPREADS and (surest.confidence or 0) >= types.CUE:
             for row in listed:
                 _raise(row, surest.type, _LISTED)
-        begin = place
+        begin = number
     _drop_persons(rows)
     _type_parts(rows)
     known = list(rows)
@@ -238,12 +238,12 @@ def _add_names(
         if row is None:
             row = rows[mention.key] = Row(mention.surface, *types.name_type(mention.key), extractor)
         if not row.is_title and len(row.spans) < TYPED_MENTIONS:
-            type_by_place(row, mention.key, passage.text, mention.start, mention.end)
-        row.add_place(mention.start, mention.end, home)
+            type_by_mention(row, mention.key, passage.text, mention.start, mention.end)
+        row.add_span(mention.start, mention.end, home)
 
 
-def type_by_place(row: Row, key: str, text: str, start: int, end: int) -> None:
-    """Types a name by this place if that is surer than what is known. Source: algorithms.md 0.8 (F-TYPE)."""
+def type_by_mention(row: Row, key: str, text: str, start: int, end: int) -> None:
+    """Types a name by this mention if that is surer than the known type. Source: algorithms.md 0.8 (F-TYPE)."""
     kind, confidence = types.mention_type(key, text, start, end)
     if row.confidence is None or confidence > row.confidence:
         row.type, row.confidence = kind, confidence
@@ -257,4 +257,4 @@ def _add_values(
         row = rows.get(value.key)
         if row is None:
             row = rows[value.key] = Row(value.surface, kind, 1.0, extractor)
-        row.add_place(value.start, value.end, home)
+        row.add_span(value.start, value.end, home)

@@ -445,7 +445,7 @@ class Extract(Stage):
         return content_hash("extract", *map(str, row))
 
     def plan(self, build: Build, planner: "Planner") -> "list[PlannedStep]":
-        """The three steps over an ingested corpus, whoever is set to extract from it."""
+        """The three steps over an ingested corpus, with the configured extractor."""
         from polyhop.tasks.planning import PlannedStep
 
         extraction = build.settings.extraction

@@ -2,8 +2,8 @@
 
 A row of a file is any JSON value: what is malformed is counted by reason, never raised. Source: algorithms.md 1.3,
 2B.2, 0.8 (F-TYPE, F-DESC). Decided here: a name that no passage of the document holds is mentioned by the first; F-TYPE
-types a name that came without a type only where it stands in the text with a capital, because `economic growth` is
-nobody. Ends of triples are names too; triples are a row's propositions unless it has its own; a part of more than
+types a name that came without a type only where it occurs in the text with a capital, because `economic growth` is
+no name. Ends of triples are names too; triples are a row's propositions unless it has its own; a part of more than
 `MAX_NAME_CHARACTERS` is not a name; a triple with an end of signs only (`π` is a word, `±` is none) is well formed, but
 nothing can be named by it; a triple from a name to itself stays a proposition but is not a relation.
 """
@@ -32,7 +32,7 @@ from polyhop.tasks.extraction.rows import (
     merged,
     triple_proposition,
 )
-from polyhop.tasks.extraction.rules import RELATED, TYPED_MENTIONS, title_rows, type_by_place
+from polyhop.tasks.extraction.rules import RELATED, TYPED_MENTIONS, title_rows, type_by_mention
 
 if TYPE_CHECKING:
     from polyhop.warehouse.files.rows import ExtractionRow
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 ENTITY_TYPES = ("PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK")  # the paper's types, in its order
 
 VALUE_TYPES = ("DATE", "NUMBER")
-_TYPE_CHARACTERS = 60  # chosen: longer than names of types are; a model's sentence in their place does not become one
+_TYPE_CHARACTERS = 60  # chosen: longer than names of types are; a model's sentence does not become one
 _LABEL_CHARACTERS = 200  # chosen: longer than labels of relations are; a model's paragraph does not become one
 
 
@@ -138,11 +138,11 @@ class PlacedText:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        # The folded text, and which character of the original each of its own comes from (None: the same).
+        # The folded text, and the offset in the original of each character (None: the same).
         folded, origins = text, None
         if not text.isascii():
             pieces = [fold(character) for character in text]
-            folded, origins = "".join(pieces), [place for place, piece in enumerate(pieces) for _ in piece]
+            folded, origins = "".join(pieces), [offset for offset, piece in enumerate(pieces) for _ in piece]
         self._words: list[str] = []
         self._spans: list[Span] = []
         self._starts: dict[str, list[int]] = {}
@@ -155,9 +155,9 @@ class PlacedText:
         self._values: dict[str, list[Span]] | None = None
 
     def find(self, key: str) -> list[Span]:
-        """Every place of a key, left to right, none overlapping another.
+        """Every occurrence of a key, left to right, none overlapping another.
 
-        Cost: O(places of its first word * its words).
+        Cost: O(occurrences of its first word * its words).
         """
         if is_value(key):
             if self._values is None:
@@ -169,10 +169,10 @@ class PlacedText:
         words = key.split()
         found: list[Span] = []
         free = 0
-        for place in self._starts.get(words[0], ()) if words else ():
-            if place >= free and self._words[place : place + len(words)] == words:
-                free = place + len(words)
-                found.append((self._spans[place][0], self._spans[free - 1][1]))
+        for number in self._starts.get(words[0], ()) if words else ():
+            if number >= free and self._words[number : number + len(words)] == words:
+                free = number + len(words)
+                found.append((self._spans[number][0], self._spans[free - 1][1]))
         return found
 
 
@@ -252,14 +252,14 @@ def _holder(holders: dict[str, list[int]], keys: Iterable[str]) -> int:
 def stated_page(passage: Passage, stated: Stated, extractor: str) -> Page:
     """The page of a passage about which something is stated.
 
-    The keys of its own title are always mentioned; tf counts a name's places in title and text and is at least 1.
+    The keys of its title are always mentioned; tf counts a name's occurrences in title and text and is at least 1.
 
-    Source: algorithms.md 2B.2. Cost: O(characters + places).
+    Source: algorithms.md 2B.2. Cost: O(characters + occurrences).
     """
     text, title = PlacedText(passage.text), PlacedText(passage.title)
     page = Page(passage, split_sentences(passage.text), title_rows(passage, extractor))
     for key, title_row in page.rows.items():
-        _place(page, key, title_row, text, title)
+        _locate(page, key, title_row, text, title)
     given: set[str] = set()
     for name in stated.names:
         if not name.key:
@@ -267,15 +267,15 @@ def stated_page(passage: Passage, stated: Stated, extractor: str) -> Page:
         row = page.rows.get(name.key)
         if row is None:
             row = page.rows[name.key] = Row(name.name, None, None, extractor)
-            _place(page, name.key, row, text, title)
+            _locate(page, name.key, row, text, title)
             if row.spans:
                 row.surface = passage.text[slice(*row.spans[0])]
-            # F-TYPE for what stands in the text with a capital; dates and numbers have the type of their form.
+            # F-TYPE for what occurs in the text with a capital; dates and numbers have the type of their form.
             if is_value(name.key):
                 row.type, row.confidence = ("DATE" if name.key.startswith("date:") else "NUMBER"), 1.0
             elif row.surface != row.surface.lower():
                 for start, end in row.spans[:TYPED_MENTIONS]:
-                    type_by_place(row, name.key, passage.text, start, end)
+                    type_by_mention(row, name.key, passage.text, start, end)
         # Adds the first type and the first description that are stated of a name; `given` are the keys that have one.
         if name.type and name.key not in given and not is_value(name.key):
             row.type, row.confidence = name.type, 1.0
@@ -287,11 +287,11 @@ def stated_page(passage: Passage, stated: Stated, extractor: str) -> Page:
     return page
 
 
-def _place(page: Page, key: str, row: Row, text: PlacedText, title: PlacedText) -> None:
+def _locate(page: Page, key: str, row: Row, text: PlacedText, title: PlacedText) -> None:
     starts = [start for start, _ in page.sentences]
     row.tf += len(title.find(key))
     for start, end in text.find(key):
-        row.add_place(start, end, max(0, bisect_right(starts, start) - 1))
+        row.add_span(start, end, max(0, bisect_right(starts, start) - 1))
 
 
 RecordText = tuple[str, str, str]  # record id, title, text
@@ -354,7 +354,7 @@ def _text_key(text: str) -> str:
     return content_hash(norm_ws(text))
 
 
-MAX_NAME_CHARACTERS = 500  # chosen: ten times what long names have; a passage in place of a name is refused
+MAX_NAME_CHARACTERS = 500  # chosen: ten times what long names have; a passage instead of a name is refused
 _ENTITY_FIELDS = ("entities", "extracted_entities")
 _TRIPLE_FIELDS = ("triples", "extracted_triples")
 MALFORMED = "malformed_triples"

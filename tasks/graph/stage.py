@@ -27,18 +27,18 @@ def relation_arrays(
     directed = sources * entity_count + targets
     order = np.argsort(directed)  # what is in order is found several times as fast below
     directed, labels = directed[order], labels[order]
-    places = np.concatenate((directed, targets * entity_count + sources))
-    places.sort()
-    places = places[np.diff(places, prepend=-1) > 0]  # numpy's unique, by a hash table, takes ten times as long
-    rows, neighbours = np.divmod(places, max(1, entity_count))
-    at, label_count = np.searchsorted(places, directed), labels.max(initial=0) + 1
-    labels = np.sort(at * label_count + labels) % label_count  # ascending at each place
-    per_place = np.bincount(at, minlength=len(places))
+    cells = np.concatenate((directed, targets * entity_count + sources))
+    cells.sort()
+    cells = cells[np.diff(cells, prepend=-1) > 0]  # numpy's unique, by a hash table, takes ten times as long
+    rows, neighbours = np.divmod(cells, max(1, entity_count))
+    at, label_count = np.searchsorted(cells, directed), labels.max(initial=0) + 1
+    labels = np.sort(at * label_count + labels) % label_count  # ascending in each cell
+    per_cell = np.bincount(at, minlength=len(cells))
     per_row = np.bincount(rows, minlength=entity_count)
     return {
         "indptr": _starts(per_row),
         "indices": neighbours.astype(np.int32),
-        "label-indptr": _starts(per_place),
+        "label-indptr": _starts(per_cell),
         "labels": labels.astype(np.int32),
     }
 
@@ -114,11 +114,11 @@ class BipartiteStage(Stage):
             if passage_count >= build.settings.search.exact_below:
                 keys = tuple(key for (key,) in connection.execute(statement("read", "entity_keys")).fetchall())
         # several extractors' mentions of one entity are one edge; numpy sorts in a tenth of DuckDB's time
-        places = edges["passage"] * entity_count + edges["entity"]
-        order = np.argsort(places)
-        places = places[order]
-        firsts = np.flatnonzero(np.diff(places, prepend=-1))
-        passages, entities = np.divmod(places[firsts], max(1, entity_count))
+        cells = edges["passage"] * entity_count + edges["entity"]
+        order = np.argsort(cells)
+        cells = cells[order]
+        firsts = np.flatnonzero(np.diff(cells, prepend=-1))
+        passages, entities = np.divmod(cells[firsts], max(1, entity_count))
         starts = _starts(np.bincount(passages, minlength=passage_count))
         tf = np.add.reduceat(edges["tf"][order], firsts)
         is_title = np.logical_or.reduceat(edges["is_title"][order], firsts)

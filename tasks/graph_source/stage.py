@@ -1,4 +1,4 @@
-"""A knowledge graph to entities, relations and quarantine, in place of ingestion, extraction and resolution.
+"""A knowledge graph to entities, relations and quarantine, instead of ingestion, extraction and resolution.
 
 It always reads the whole graph, because only that shows whether anything changed; memory does not grow with it, but
 for Turtle. Relations have no sources and entities no mentions; passages are texts that were attached to nodes.
@@ -184,7 +184,7 @@ def write_text_parts(build: Build, folder: Path) -> int:
 def _without_node(
     rows: Iterable[SourceRecord | BadRecord], attached: list[dict[str, object]]
 ) -> Iterator[SourceRecord | BadRecord]:
-    """The rows as records with ids of their own; which node each belongs to is added to `attached`."""
+    """The rows as records with their own ids; which node each belongs to is added to `attached`."""
     for row in rows:
         if isinstance(row, BadRecord):
             yield row
@@ -295,10 +295,10 @@ class IngestGraph(SourceStage):
             row = connection.execute(statement("graph_source", "content_of_graph")).fetchone() or ("", "", "")
             rest = connection.execute(statement("graph_source", "content_of_the_rest")).fetchone() or ("", "")
             passages = content_of_passages(connection)
-            places = connection.execute(statement("ingest", "content_of_the_rest")).fetchone() or ("",)
+            texts_hashes = connection.execute(statement("ingest", "content_of_the_rest")).fetchone() or ("",)
         graph = map(str, row)
         return {
-            "source": content_hash(NAME, *map(str, (*row, *rest, passages, *places))),
+            "source": content_hash(NAME, *map(str, (*row, *rest, passages, *texts_hashes))),
             "passages": content_hash("passages", passages),
             "entities": content_hash("nodes", *graph),
         }

@@ -33,7 +33,7 @@ from polyhop.schemas.hub_paths import (
     SearchLimits,
     Signature,
     hub_rules,
-    nodes_beside,
+    neighbours_of,
     path_arrays,
     path_hash,
     path_json,
@@ -240,12 +240,12 @@ def hub_type_names(connection: duckdb.DuckDBPyConnection, rule: HubRule) -> list
 
 
 def _typed(connection: duckdb.DuckDBPyConnection, named: NamedGraph, entry: str) -> set[int]:
-    """Nodes of a type, or beside a label over a predicate."""
+    """Nodes of a type, or adjacent to a label over a predicate."""
     found = set(_of_type(connection, entry))
     for predicate, label in splits(entry):
         if predicate in named.predicates:
             labelled = [node for node, _ in numbered(connection, "nodes_of_labels", {"labels": [label]})]
-            found.update(nodes_beside(named.graph, named.predicates.index(predicate), labelled).tolist())
+            found.update(neighbours_of(named.graph, named.predicates.index(predicate), labelled).tolist())
     return found
 
 
@@ -612,10 +612,10 @@ def path_tables(
     for first in range(0, searched.path_count, CHUNK):
         paths = list(islice(words, CHUNK))
         # Text of each path and who wrote it: a model, else the template.
-        told = [(path_text(path), TEMPLATE) for path in paths]
+        texts = [(path_text(path), TEMPLATE) for path in paths]
         if written:
-            told = [written.get(path_lines(path), own) for path, own in zip(paths, told, strict=True)]
-        for path, (text, _) in zip(paths, told, strict=True):
+            texts = [written.get(path_lines(path), own) for path, own in zip(paths, texts, strict=True)]
+        for path, (text, _) in zip(paths, texts, strict=True):
             rows.add(next(numbers), path, text)
         hubs, ends = hub_of[first : first + CHUNK], searched.ends()[first : first + CHUNK]
         columns = {
@@ -624,8 +624,8 @@ def path_tables(
             "ordinal": (np.arange(first, first + len(paths)) - searched.path_starts[hubs]).tolist(),
             "length": list(map(len, paths)),
             "triples_json": list(map(path_json, paths)),
-            "text": [text for text, _ in told],
-            "textualiser": [by for _, by in told],
+            "text": [text for text, _ in texts],
+            "textualiser": [by for _, by in texts],
             "end_kind": [END_KINDS[kind] for kind in searched.end_kinds[first : first + CHUNK].tolist()],
             "end_entity_id": [searched.entity_ids[node] for node in ends.tolist()],
         }

@@ -191,8 +191,8 @@ def check_share(
 
 def refused_words(source: object, line: object, reason: object) -> str:
     """A record of no use in a line: where it is, and why."""
-    place = f"{source} line {line}" if line else str(source)  # a whole file, or a line that is not known
-    return printable_line(f"{place}: {reason}")
+    location = f"{source} line {line}" if line else str(source)  # a whole file, or a line that is not known
+    return printable_line(f"{location}: {reason}")
 
 
 _EXCERPT = 200  # characters, as the column `excerpt` of the quarantine says (schemas/tables.py)
@@ -333,7 +333,9 @@ def _values(found: Iterable[tuple[str, str]]) -> pa.Table:
     return table_of_rows(METADATA_VALUES.arrow, rows)
 
 
-MOST_FRESH = 0.2  # records beside those that are the same, above which all is filled again; chosen, as of resolution
+MOST_FRESH = (
+    0.2  # changed records relative to unchanged ones, above which all is filled again; chosen, as of resolution
+)
 
 
 def update_records(build: Build, connection: duckdb.DuckDBPyConnection, quarantine: Sequence[str]) -> bool:

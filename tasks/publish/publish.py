@@ -36,7 +36,7 @@ from polyhop.warehouse.build import Build, kept_files, latest_manifest, row_coun
 from polyhop.warehouse.files.corpora import UNOPENED
 from polyhop.warehouse.files.disk import file_checksum, link_or_copy
 from polyhop.warehouse.files.layout import IndexFolder
-from polyhop.warehouse.files.records import place_of
+from polyhop.warehouse.files.records import source_location
 from polyhop.warehouse.files.versions import (
     prune_versions,
     publish_folder,
@@ -145,8 +145,8 @@ def staged_checksums(build: Build, tables: Sequence[Table]) -> tuple[dict[str, T
         arrays = sorted(build.staging.arrays.iterdir())
         return file_checksum(build.staging.tables), {file.name: checksum_of(file) for file in arrays}
 
-    with ThreadPoolExecutor(1) as beside:
-        files = beside.submit(of_files)
+    with ThreadPoolExecutor(1) as background:
+        files = background.submit(of_files)
         records = _table_records(build, tables, before)
         tables_file, arrays = files.result()
     return records, arrays, tables_file
@@ -206,7 +206,7 @@ def encoder_record(build: Build, kind: VectorKind, matrix: NDArray[np.float32]) 
 
 
 def prune(build: Build, *, is_after_kill: bool = False) -> list[int]:
-    """Removes versions beyond `keep_versions` that nobody uses, and the vectors that only they held.
+    """Removes versions beyond `keep_versions` that are unused, and the vectors that only they held.
 
     `is_after_kill`: an earlier process was killed while it changed vectors; what it left goes, too.
     """
@@ -245,7 +245,7 @@ def clean_vectors(index: IndexFolder, *, at_once: bool = False) -> None:
     try:
         manifests = [read_manifest(index.version(number)) for number in numbers]
     except ManifestMismatchError:
-        return  # nobody knows what the damaged one holds
+        return  # the contents of the damaged one are unknown
     tables = {record.table for manifest in manifests for record in manifest.vectors.values()}
     store = open_vector_store(index)
     store.begin_changes()
@@ -267,7 +267,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
     recipes = {stage.name: stage.recipe(build) for stage in stages}
     # the file of texts for nodes; a version that takes the current one's names that one's
     kept = current.graph_sources if current and build.source is None else ""
-    graph_sources = place_of(build.graph_sources) if build.source is not None and build.graph_sources else kept
+    graph_sources = source_location(build.graph_sources) if build.source is not None and build.graph_sources else kept
     number = max([*published_versions(build.folder), 0]) + 1
     with build.tables() as connection:
         connection.execute("DELETE FROM version_stages")
@@ -287,11 +287,11 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
     if kinds_in(build.artefacts) or build.folder.vectors.is_dir():
         store.begin_changes()
     close_idle()  # LanceDB takes a gigabyte for the indexes of a million vectors
-    with ThreadPoolExecutor(1) as beside:  # it builds them on one core, and waits for the disk
-        synced = beside.submit(_sync_vectors, build)
+    with ThreadPoolExecutor(1) as background:  # it builds them on one core, and waits for the disk
+        synced = background.submit(_sync_vectors, build)
         tables, arrays, tables_file = staged_checksums(build, [*held, CHANGES])
-        vectors, places = synced.result()
-    for kind, of_rows in places.items():
+        vectors, positions = synced.result()
+    for kind, of_rows in positions.items():
         save_arrays(build.staging.arrays, partitions_of(kind), of_rows)
         files = build.staging.arrays.glob(f"{partitions_of(kind)}_*")
         arrays |= {path.name: file_checksum(path) for path in files}
@@ -369,12 +369,12 @@ def _source(build: Build) -> str:
     Where that source is removed, another one's is named: `verify --repair` reads it.
     """
     if build.source is not None and not build.is_partial:
-        return place_of(build.source) if build.source_kind == "graph" else str(build.source)
+        return source_location(build.source) if build.source_kind == "graph" else str(build.source)
     current = latest_manifest(build)
     if current is None:
         return ""
     left = [state.location for state in _sources(build).values() if state.location]
-    if not build.reads_kept_only or place_of(source_of(current.source)) in left:
+    if not build.reads_kept_only or source_location(source_of(current.source)) in left:
         return current.source
     return next(iter(left), "")
 
@@ -385,7 +385,7 @@ def _sources(build: Build) -> dict[str, SourceState]:
     known = current.sources if current else {}
     locations = {name: state.location for name, state in known.items()}
     if isinstance(build.source, Path) and not build.is_partial:
-        locations[build.source_name] = place_of(build.source)
+        locations[build.source_name] = source_location(build.source)
     held = {name: build.staging.arrays / kept_files(name)[0] for name in sorted({*locations, build.source_name})}
     return {
         name: SourceState(location=locations.get(name, ""), records=row_count(path))
@@ -449,7 +449,7 @@ def _counts(tables: Mapping[str, TableRecord]) -> dict[str, int]:
 def _sync_vectors(build: Build) -> tuple[dict[str, VectorRecord], dict[str, Mapping[str, NDArray[Any]]]]:
     """Brings LanceDB's tables up to date; records of them, and the arrays of `partitions_of`, by kind."""
     records: dict[str, VectorRecord] = {}
-    places: dict[str, Mapping[str, NDArray[Any]]] = {}
+    positions: dict[str, Mapping[str, NDArray[Any]]] = {}
     with build.tables(read_only=True) as connection:
         is_large = len(connection.table("passages")) >= build.settings.search.exact_below
     for kind in kinds_in(build.artefacts):
@@ -460,7 +460,7 @@ def _sync_vectors(build: Build) -> tuple[dict[str, VectorRecord], dict[str, Mapp
         is_partitioned = is_large and not has_graph and kind.name in _PARTITIONED
         synced = _table_of(build, kind, wanted, has_graph=has_graph, is_partitioned=is_partitioned)
         if is_partitioned:
-            places[kind.name] = synced.places
+            positions[kind.name] = synced.positions
         records[kind.name] = VectorRecord(
             table=synced.table,
             table_version=synced.version,
@@ -471,7 +471,7 @@ def _sync_vectors(build: Build) -> tuple[dict[str, VectorRecord], dict[str, Mapp
             hnsw=synced.hnsw,
             partitions=synced.partitions,
         )
-    return records, places
+    return records, positions
 
 
 _PARTITIONED = ("passage", "entity")  # of a large version; with all vectors of other kinds a question is compared
@@ -529,11 +529,11 @@ def _table_of(
             if not is_partitioned:
                 return store.sync(table, wanted, has_graph=has_graph)
             if before is not None and before.partitions is not None:
-                places = store.open(table, before.table_version).places_of(wanted)
-                changed = len(places["changed"])
+                positions = store.open(table, before.table_version).positions_of(wanted)
+                changed = len(positions["changed"])
                 if changed <= MOST_CHANGED * len(wanted.ids):
                     partitions = before.partitions.model_copy(update={"changed": changed})
-                    return SyncedTable(table, before.table_version, 0, 0, partitions=partitions, places=places)
+                    return SyncedTable(table, before.table_version, 0, 0, partitions=partitions, positions=positions)
         except DamagedStoreError:
             pass  # a file that no list has yet; the new table needs none of the old ones
     return store.rebuild(kind.table, wanted, has_graph=has_graph, is_partitioned=is_partitioned)

@@ -71,7 +71,7 @@ class NameWords:
     """Names by number, as columns, and their distinct words in order of name and word.
 
     Of each name the folded form, the number of its type (-1: none), and whether that is a guess; of each word of a name
-    the name's number (`owners`) and the word's (`words`), that is its place in `vocabulary`; `held` is both in one
+    the name's number (`owners`) and the word's (`words`), that is its index in `vocabulary`; `held` is both in one
     number, ascending.
     """
 
@@ -127,7 +127,7 @@ _COMPARED_AT_ONCE = 1 << 20  # pairs of names; chosen: some arrays of 8 MB
 def all_pairs(
     names: NameWords, changed: NDArray[np.bool_] | None = None, known: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
-    """Candidates among names, in order: of each name those of its own type first.
+    """Candidates among names, in order: for each name those of the same type first.
 
     With `changed` the pairs of all other names are `known`.
     """
@@ -147,21 +147,21 @@ def candidate_pairs(names: NameWords, changed: NDArray[np.bool_] | None = None) 
     if not len(names.words):
         return Candidates(np.empty((0, 2), dtype=np.int64), 0)
     typed = names.types[names.owners] * len(names.vocabulary) + names.words
-    _, place, uses = np.unique(typed, return_inverse=True, return_counts=True)
+    _, word, uses = np.unique(typed, return_inverse=True, return_counts=True)
     starts = np.flatnonzero(np.diff(names.owners, prepend=-1))
-    by_rarity = np.lexsort((uses[place], names.owners))
-    rarest = place[by_rarity[starts]]
+    by_rarity = np.lexsort((uses[word], names.owners))
+    rarest = word[by_rarity[starts]]
     numbers, sizes = names.owners[starts], np.diff(starts, append=len(names.owners))
     bits = np.bitwise_or.reduceat(np.uint64(1) << (names.words % 64).astype(np.uint64), starts)
     rank = np.zeros(len(names), dtype=np.int64)
     rank[numbers] = np.arange(len(numbers))
-    by_place = np.argsort(place, kind="stable")
+    by_word = np.argsort(word, kind="stable")
     is_changed = np.ones(len(names), dtype=np.bool_) if changed is None else changed
     parts, comparisons = [], -int(is_changed[numbers].sum())
     # Of every changed name all names that have its rarest word, itself among them; of every other one the changed ones.
     for is_a, is_b in ((is_changed, np.ones_like(is_changed)), (~is_changed, is_changed)):
-        listed = by_place[is_b[names.owners[by_place]]]
-        posted, lengths = names.owners[listed], np.bincount(place[listed], minlength=len(uses))
+        listed = by_word[is_b[names.owners[by_word]]]
+        posted, lengths = names.owners[listed], np.bincount(word[listed], minlength=len(uses))
         firsts, counts = (np.cumsum(lengths) - lengths)[rarest], lengths[rarest]
         chosen = np.flatnonzero(is_a[numbers])
         comparisons += int(counts[chosen].sum())
@@ -224,8 +224,8 @@ def _have_all(
     pair = np.repeat(np.arange(len(left)), lengths)
     within = np.arange(len(pair)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     wanted = names.owners[starts[b[left]]][pair] * len(names.vocabulary) + names.words[starts[a[left]][pair] + within]
-    place = np.minimum(np.searchsorted(names.held, wanted), len(names.held) - 1)
-    missing = np.bincount(pair[names.held[place] != wanted], minlength=len(left))
+    found = np.minimum(np.searchsorted(names.held, wanted), len(names.held) - 1)
+    missing = np.bincount(pair[names.held[found] != wanted], minlength=len(left))
     is_found[left] = missing == 0
     return is_found
 

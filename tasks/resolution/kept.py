@@ -22,7 +22,7 @@ from polyhop.warehouse.files.disk import writing
 PREFIX = "resolution"
 FILE = f"{PREFIX}_names.parquet"
 
-_ALONE, _LEFT_OUT, _GONE = -1, -2, -3  # in place of the number of the first name of a name's cluster
+_ALONE, _LEFT_OUT, _GONE = -1, -2, -3  # instead of the number of the first name of a name's cluster
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +97,7 @@ def changed_names(
 
     Args:
         before: The names of the version before.
-        named: All names that may have changed, by key, as they are now; None if they are gone.
+        named: All names that may have changed, by key, as they are now; None if they no longer exist.
         max_cluster: Names in a cluster, at most.
 
     Cost: O(names), and what all clusters cost (candidates.py); comparisons of names that changed only.
@@ -112,8 +112,8 @@ def changed_names(
     # Numbers that all names have now, and the row of each in the names before with the new ones below them.
     kept, count = np.flatnonzero(is_kept), len(before.names)
     forms, keys = before.names.column("form"), before.names.column("key")
-    places = [bisect_left(kept, (n.form, n.key), key=lambda i: (forms[i].as_py(), keys[i].as_py())) for n in new]
-    rows = np.insert(kept, places, count + np.arange(len(new)))
+    offsets = [bisect_left(kept, (n.form, n.key), key=lambda i: (forms[i].as_py(), keys[i].as_py())) for n in new]
+    rows = np.insert(kept, offsets, count + np.arange(len(new)))
     names = pa.concat_tables([before.names, name_table(new)]).combine_chunks().take(pa.array(rows))
     is_new, number = rows >= count, np.full(count, _GONE)
     number[rows[~is_new]] = np.flatnonzero(~is_new)

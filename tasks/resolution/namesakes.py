@@ -1,6 +1,6 @@
 """Assigns passages to the bearers of a shared name, by titles, qualifiers, types and neighbouring names (pure).
 
-A bearer gets a key of its own, made of the name and what tells it apart, so that people write it like any name;
+A bearer gets its own key, made of the name and what distinguishes it, so that people write it like any name;
 passages that nothing decides keep the name's key. The rules and their limits: docs/decisions/0033-namesakes.md.
 """
 
@@ -81,7 +81,7 @@ def titled_bearers(titles: Mapping[str, Collection[str]]) -> dict[str, list[Bear
 def qualified_bearers(
     qualifiers: Iterable[tuple[str, str, str, str, str]], containers: Collection[tuple[str, str]]
 ) -> dict[str, list[Bearer]]:
-    """Places of one name in several larger ones (`Cambridge, Massachusetts`)."""
+    """Locations of one name in several larger ones (`Cambridge, Massachusetts`)."""
     groups: dict[str, dict[str, list[tuple[str, str, str]]]] = defaultdict(lambda: defaultdict(list))
     for passage, key, name, qualifier, spelling in sorted(qualifiers):
         groups[key][qualifier].append((passage, name, spelling))
@@ -213,11 +213,11 @@ def _nearest(
 
 def with_senses(resolution: Resolution, senses: Senses) -> Resolution:
     """The resolution with the decisions about namesakes; a bearer that people merged leads to its entity."""
-    told = [
+    separated = [
         replace(decision, canonical=resolution.canonical_of.get(decision.scope, decision.scope))
         for decision in senses.decisions
     ]
-    order = sorted([*resolution.decisions, *told], key=lambda d: (d.key, d.kind, d.scope))
+    order = sorted([*resolution.decisions, *separated], key=lambda d: (d.key, d.kind, d.scope))
     return replace(resolution, decisions=order)
 
 

@@ -120,10 +120,10 @@ def link_key(name: str) -> str:
 
 
 def _keep_apart(cannot_links: dict[int, dict[int, str]], number: int, others: Mapping[int, str]) -> None:
-    """Adds numbers to keep apart; of several places that say so the least is named, in whatever order they come."""
+    """Adds numbers to keep apart; of several reasons the smallest location is named, in any order."""
     known = cannot_links.setdefault(number, {})
-    for other, place in others.items():
-        known[other] = min(place, known.get(other, place))
+    for other, location in others.items():
+        known[other] = min(location, known.get(other, location))
 
 
 def path(edges: Edges, start: int, goal: int) -> list[str]:
@@ -231,7 +231,7 @@ class _Merging:
         self._foes: dict[int, dict[int, str]] = {}
         own_types = {name.type: frozenset({name.type}) for name in names}  # one set for all names of a type
         self._types = {n: own_types[name.type] for n, name in enumerate(names) if name.type and not name.is_guess}
-        # Number to the numbers that must stay apart from it, with the place that says so.
+        # Number to the numbers that must stay apart from it, with the location of the link.
         cannot_links: dict[int, dict[int, str]] = {}
         for pair in links.cannot:
             if self._unused(pair):
@@ -454,9 +454,9 @@ def _difference(a: str, b: str, records: NameRecords) -> str:
     # What was decided about two names; of that, what people said, if they said anything.
     others = {keys[0]: (keys[1], meant[1]), keys[1]: (keys[0], meant[0])}
     about = [d for d in records.decisions if any(quoted_name(o) in d.reason for o in others.get(d.key, ()))]
-    told = _reasons(d for d in about if d.kind == "manual") or _reasons(about)
-    if told:
-        return told
+    manual = _reasons(d for d in about if d.kind == "manual") or _reasons(about)
+    if manual:
+        return manual
     types = [records.entities[key][1] for key in meant]
     if types[0] != types[1]:
         kinds = " and ".join(

@@ -211,7 +211,7 @@ def fill_changed(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
     _run(connection, "resolve_update", "placed_mentions")
     touched, moved = (f"entity_id IN (SELECT entity_id FROM {name}_entities)" for name in ("touched", "moved"))
     _replace(build, connection, MENTIONS, "mentions", f"unit_id IN (FROM changed_passages) AND {touched} OR {moved}")
-    _view(connection, "relations_beside", f"({raw_rows(build, 'relations').query('moved_mentions')})")
+    _view(connection, "adjacent_relations", f"({raw_rows(build, 'relations').query('moved_mentions')})")
     _run(connection, "resolve_update", "relations_of_changes", "touched_relations", "stated_relations")
     _run(connection, "resolve", "raw_relations")
     _run(connection, "resolve_update", "drop_other_relations")
@@ -219,11 +219,11 @@ def fill_changed(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
         _replace(build, connection, table, table.name, "relation_id IN (FROM touched_relations)")
     for name, (texts, passages, entities) in _STATED.items():
         raw = raw_rows(build, name)
-        _view(connection, "stated_beside", f"({raw.query('moved_mentions')})")
+        _view(connection, "adjacent_statements", f"({raw.query('moved_mentions')})")
         _view(connection, "differing", f"differing_{name}")
         _view(connection, "passages_before", passages.name)
-        _run(connection, "resolve_update", "touched_texts", "touched_names", "passages_beside")
-        _view(connection, "stated_now", f"({raw.query('passages_beside')})")
+        _run(connection, "resolve_update", "touched_texts", "touched_names", "adjacent_passages")
+        _view(connection, "stated_now", f"({raw.query('adjacent_passages')})")
         _run(connection, "resolve_update", "naming", "stated")
         _replace(build, connection, texts, "distinct_propositions", "proposition_id IN (FROM touched_texts)")
         _replace(build, connection, passages, "passages_of_propositions", "proposition_id IN (FROM touched_texts)")
@@ -370,8 +370,8 @@ def _judge(build: Build, connection: duckdb.DuckDBPyConnection, families: Mappin
         keys = [names[number].key for cluster in clusters for number in cluster]
         rows = connection.execute(statement("resolve", "sentences_of_keys"), {"keys": keys}).fetchall()
         sentences = {key: tuple(texts) for key, texts in rows}
-        told = [replace(name, descriptions=sentences.get(name.key, ())) for name in names]
-        return verdict_of(told, clusters, model.ask([cluster_request(told, cluster) for cluster in clusters]))
+        described = [replace(name, descriptions=sentences.get(name.key, ())) for name in names]
+        return verdict_of(described, clusters, model.ask([cluster_request(described, cluster) for cluster in clusters]))
 
     return judge
 
@@ -421,7 +421,7 @@ class Resolve(Stage):
             if before is not None and files:
                 decided = _decide_again(build, connection, files[0], before)
             else:
-                # Puts raw rows under the keys of the bearers of shared names, if namesakes are told apart.
+                # Puts raw rows under the keys of the bearers of shared names, if namesakes are separated.
                 identity = build.settings.resolution.identity
                 senses = Senses([], []) if identity == "name" else tell_apart(connection, identity)
                 decided = _decide(build, connection, senses)

@@ -114,7 +114,7 @@ def _show_raw(connection: duckdb.DuckDBPyConnection, parts: dict[str, list[str]]
     for table in ("some_keys", "touched_entities", "moved_entities"):
         connection.execute(f"CREATE TEMP TABLE {table} AS SELECT key, key AS entity_id FROM all_mentions")
     connection.execute("CREATE TEMP TABLE stated_relations AS FROM all_relations")
-    of_edits = ("stated_now", "differing", "stated_beside", "passages_before", "rows_now", "rows_before")
+    of_edits = ("stated_now", "differing", "adjacent_statements", "passages_before", "rows_now", "rows_before")
     for table in ("stated", "naming", *of_edits):
         connection.execute(f"CREATE TEMP TABLE {table} AS FROM all_propositions")
 

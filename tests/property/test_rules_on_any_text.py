@@ -17,7 +17,7 @@ from polyhop.schemas.names import FUNCTION_WORDS, NameFinder, split_sentences, t
 from polyhop.schemas.query import ContextPassage, Question, ReadingItem, Retrieval
 from polyhop.schemas.records import Passage, Section, SourceRecord
 from polyhop.schemas.text import fold, norm_answer, norm_simple, norm_ws, without_last_parenthesis
-from polyhop.schemas.types import HEADS, PLACES, TITLES_OF_PERSONS, mention_type, name_type, title_type
+from polyhop.schemas.types import HEADS, LOCATIONS, TITLES_OF_PERSONS, mention_type, name_type, title_type
 from polyhop.schemas.values import find_dates, find_numbers
 from polyhop.tasks.extraction.rows import bundle_of, cut, raw_tables
 from polyhop.tasks.extraction.rules import rules_page
@@ -293,7 +293,7 @@ _QUESTIONS = (
     *("Al (Be)", "Alpha of the"),
     *("more", "more people", "state", "died", "born", "Ada Lovelace", "The Beatles", "Springfield", "Paris", "?"),
 )
-_WORDS = sorted({*HEADS, *TITLES_OF_PERSONS, *FUNCTION_WORDS, *list(PLACES)[:20]})
+_WORDS = sorted({*HEADS, *TITLES_OF_PERSONS, *FUNCTION_WORDS, *list(LOCATIONS)[:20]})
 _PIECES = st.sampled_from([*_COVER_PAGE, *_NOISE, *_SCRIPTS, *_QUESTIONS, *TITLES, *_WORDS])
 _CASED = st.tuples(_PIECES, st.sampled_from([str, str.upper, str.title, str.lower, str.swapcase])).map(
     lambda pair: pair[1](pair[0])  # type: ignore[operator]

@@ -30,7 +30,7 @@ BUSY_TIMEOUT_SECONDS = 60
 _LOG = logging.getLogger(__name__)
 _OPTIONS: Any = {"timeout": BUSY_TIMEOUT_SECONDS, "isolation_level": None, "check_same_thread": False}
 _OF_DAMAGE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
-"""SQLITE_ERROR is among them: our statements are right, so a table or column that they name is gone."""
+"""SQLITE_ERROR is among them: our statements are right, so a table or column that they name no longer exists."""
 
 Change = Callable[[str, Sequence[Mapping[str, object]]], int]
 T = TypeVar("T")
@@ -77,7 +77,7 @@ class SharedDatabase:
         return self._do(lambda connection: connection.execute(self._statements[name], values or {}).fetchall())
 
     def add(self, name: str, values: Mapping[str, object]) -> int:
-        """Runs an INSERT … RETURNING as a transaction of its own; returns the number of the new row (0: not kept)."""
+        """Runs an INSERT … RETURNING as its own transaction; returns the number of the new row (0: not kept)."""
 
         def added(connection: sqlite3.Connection) -> int:
             with _immediate(connection):
@@ -143,7 +143,7 @@ class SharedDatabase:
                     self._opened = self._empty()
             else:
                 self._opened = sqlite3.connect(self.path, **_OPTIONS)
-            # Text that is not UTF-8 any more matches no key, and ends no reading of the rows beside it.
+            # Text that is not UTF-8 any more matches no key, and does not stop reading other rows.
             self._opened.text_factory = lambda data: data.decode("utf-8", "replace")
             if not self.is_read_only:
                 self._prepare(self._opened)

@@ -58,40 +58,42 @@ class Claims:
 
     @contextmanager
     def held(self, key: str, is_stopped: Callable[[], bool]) -> Iterator[bool]:
-        """Waits until nobody else asks for `key`, then holds it for the block.
+        """Waits until no other process asks for `key`, then holds it for the block.
 
         Yields:
             True; or False, without holding it, if `is_stopped` said so first.
         """
-        place = int(key[:15], 16)  # 60 bits, because a lock's offset is a signed number of 64 (fcntl)
-        while not (is_held := self._try(place)) and not is_stopped():
-            time.sleep(0.05)  # chosen: short beside a reply of a second or more, and trying a lock takes microseconds
+        offset = int(key[:15], 16)  # 60 bits, because a lock's offset is a signed number of 64 (fcntl)
+        while not (is_held := self._try(offset)) and not is_stopped():
+            time.sleep(
+                0.05
+            )  # chosen: short compared with a reply of a second or more, and trying a lock takes microseconds
         try:
             yield is_held
         finally:
             if is_held:
                 with self._lock:
-                    self._held.remove(place)
+                    self._held.remove(offset)
                     if self._descriptor is not None:
-                        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, place)
+                        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, offset)
                     self._close_if_unused()
 
-    def _try(self, place: int) -> bool:
+    def _try(self, offset: int) -> bool:
         with self._lock:
-            if place in self._held:
+            if offset in self._held:
                 return False
-            if not is_writable(self._path):  # nothing is kept there, so nobody can wait for what is kept
-                self._held.add(place)
+            if not is_writable(self._path):  # nothing is kept there, so waiting is pointless
+                self._held.add(offset)
                 return True
             if self._descriptor is None:
                 with writing("the claims on model replies", self._path):
                     self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             try:
-                fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+                fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset)
             except (BlockingIOError, PermissionError):
                 self._close_if_unused()
                 return False
-            self._held.add(place)
+            self._held.add(offset)
             return True
 
     def _close_if_unused(self) -> None:

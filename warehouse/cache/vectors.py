@@ -232,8 +232,8 @@ class CachedEncoder:
             report(done)
         return np.array([vectors[key] for key in keys], dtype=np.float32).reshape(len(keys), self.dimension)
 
-    def _keep(self, keys: Sequence[str], places: Sequence[int], vectors: Vector) -> None:
-        new = {keys[place]: vector for place, vector in zip(places, vectors, strict=True)}
+    def _keep(self, keys: Sequence[str], numbers: Sequence[int], vectors: Vector) -> None:
+        new = {keys[number]: vector for number, vector in zip(numbers, vectors, strict=True)}
         if any(vector.shape != (self.encoder.dimension,) for vector in new.values()):
             raise InvalidVectorError(f"An embedding by {self.model} does not have {self.encoder.dimension} dimensions.")
         self._cache.put_many(new)
@@ -244,7 +244,7 @@ class CachedEncoder:
 class PathEncoder:
     """An encoder of texts that questions bring up, with a small cache that it can do without.
 
-    Many processes share the cache, readers of an index among them: a write adds a few rows to a file of its own, which
+    Many processes share the cache, readers of an index among them: a write adds a few rows to its own file, which
     no index run touches. Whatever is wrong with that file, questions are answered.
     """
 

@@ -39,7 +39,7 @@ class TextBuilder:
         self.length = 0  # characters so far
         self._sections: list[Section] = []
         self._path: list[tuple[int, str]] = []
-        self._place = Section(0)
+        self._location = Section(0)
         self._is_new = False
 
     @property
@@ -47,7 +47,7 @@ class TextBuilder:
         """Returns whether the text so far ends in the middle of a sentence."""
         return bool(self._pieces) and self._pieces[-1].rstrip()[-1:] not in _STOPS
 
-    def place(
+    def locate(
         self,
         *,
         page: int | None = None,
@@ -57,9 +57,9 @@ class TextBuilder:
         rows: tuple[int, int] | tuple[None, None] = (None, None),
     ) -> None:
         """Sets the location of the text that follows; a slide, sheet, chapter or group of rows has its own headings."""
-        before = self._place.container
-        self._place = Section(0, (), page, slide, clean_line(sheet), clean_line(chapter), *rows)
-        if self._place.container != before:
+        before = self._location.container
+        self._location = Section(0, (), page, slide, clean_line(sheet), clean_line(chapter), *rows)
+        if self._location.container != before:
             self._path = []
         self._is_new = True
 
@@ -88,7 +88,7 @@ class TextBuilder:
         start = self.length + len(before)
         if self._is_new:
             headings = tuple(line for _, line in self._path)
-            self._sections.append(replace(self._place, start=start, headings=headings))
+            self._sections.append(replace(self._location, start=start, headings=headings))
             self._is_new = False
         self._pieces += [before, cleaned]
         self.length = start + len(cleaned)
@@ -188,7 +188,7 @@ def open_container(stream: BinaryIO, max_unpacked_mb: int, *, allows_doctype: bo
             if member.filename.endswith((".xml", ".rels")):
                 with archive.open(member) as file:
                     head = file.read(_HEAD_BYTES)
-                if b"<!DOCTYPE" in head.replace(b"\0", b""):  # UTF-16 has a zero byte beside each letter
+                if b"<!DOCTYPE" in head.replace(b"\0", b""):  # UTF-16 has a zero byte next to each letter
                     name = member.filename[:100]
                     raise FaultError(f"{name} in it declares a document type, which Office files never do")
     except BaseException:
@@ -206,7 +206,7 @@ def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def parse_xml(data: bytes) -> Any:
-    """The root of an XML file; no entity of its own is resolved, nothing else is read."""
+    """The root of an XML file; no entity is resolved, nothing else is read."""
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
         return etree.fromstring(data, parser)
@@ -275,7 +275,7 @@ _LARGEST_HEAD = 4  # passages have room for this many heads; chosen: wider table
 
 
 def _line(cells: Sequence[str], names: Sequence[str], head: str) -> str:
-    """A row: below a head empty cells keep their place, else they are left out."""
+    """A row: below a head empty cells are kept, otherwise they are left out."""
     if head:
         return " | ".join(cells)
     return "; ".join(_named(cells, names)) if names else " | ".join(cell for cell in cells if cell)

@@ -38,7 +38,7 @@ _MODULE = "polyhop.warehouse.documents.converter"
 _NEARLY_ALL = 0.8  # a library asks for blocks of some size: what was refused may have been a fifth. Chosen.
 _SPARE_SECONDS = 5
 """Of processor time beyond the limit of elapsed time: the parent ends what takes long, this what lost its parent."""
-_LAST_SECONDS = 5  # until a process that has closed its pipe is gone; chosen
+_LAST_SECONDS = 5  # until a process that has closed its pipe ends; chosen
 _WATCH_SECONDS = 0.1  # between two looks at the memory of a process on a system that does not limit it; chosen
 _PIECE = 1 << 20  # bytes read from the pipe at once at most; any number gives the same reply
 _LONGEST_REPLY = 1 << 30  # bytes; a text of the longest record with all its characters escaped stays below
@@ -181,7 +181,7 @@ class Converter:
                 return b"".join(pieces)
 
     def _end(self, *, is_over: bool = False) -> int | None:
-        """Ends the process; returns how it ended. If it is over, it said that it is ending by itself."""
+        """Ends the process; returns how it ended. If it is over, it announced its end."""
         process, self._process = self._process, None
         if process is None:
             return None
@@ -297,7 +297,7 @@ def _fault_words(error: Exception, request: Mapping[str, Any]) -> str:
 def _has_taken(most: float) -> bool:
     """Returns whether this process has ever used this many bytes of memory.
 
-    Of its address space, which Linux limits, and tells in /proc; elsewhere of what it held.
+    Of its address space, which Linux limits and reports in /proc; elsewhere of what it held.
     """
     return most <= (status_bytes("VmPeak") or peak_rss_mb() * 1e6)
 

@@ -60,7 +60,7 @@ def read_epub(stream: BinaryIO, reading: Reading) -> Document:
         for name in spine:
             page = parse_page(decode(read_member(archive, name)))
             chapter = chapters.get(name, "" if not chapters else chapter)
-            builder.place(chapter=chapter or page.heading("h1") or page.heading("title"))
+            builder.locate(chapter=chapter or page.heading("h1") or page.heading("title"))
             builder.include(page.document("", is_whole=True))
     if not builder.length:
         raise FaultError("it has no text: nothing but pictures, or nothing at all")
@@ -157,7 +157,7 @@ class _AttachedFiles:
         self._left = reading.max_unpacked_mb * 1024 * 1024
 
     def add(self, part: Message) -> None:
-        """Reads a part; two of one name are told apart by a number."""
+        """Reads a part; two of one name are distinguished by a number."""
         payload = part.get_payload() if part.is_multipart() else ()  # of a forwarded message, which is a file, too
         inner = next((one for one in payload if isinstance(one, Message)), None)
         stated = str(part.get_filename() or "")

@@ -1,6 +1,6 @@
 """Texts of Word, PowerPoint, Excel and PDF files with headings, tables, notes, slides, rows and pages.
 
-PDF by pdfium; of Word, python-docx reads the package and its styles, and the body is gone through here: in one pass,
+PDF by pdfium; of Word, python-docx reads the package and its styles, and the body is walked here: in one pass,
 whatever it holds.
 """
 
@@ -58,13 +58,13 @@ def _add_body(builder: TextBuilder, body: Any, levels: Mapping[str, int]) -> str
     title, page = "", 0
     if next(body.iter(f"{_W}lastRenderedPageBreak"), None) is not None:  # where pages began when Word drew it last
         page = 1
-        builder.place(page=page)
+        builder.locate(page=page)
 
     def turn(pages: int) -> None:
         nonlocal page
         if pages and page:
             page += pages
-            builder.place(page=page)
+            builder.locate(page=page)
 
     for element in _below(body, {f"{_W}p", f"{_W}tbl"}):
         if element.tag == f"{_W}tbl":
@@ -111,7 +111,7 @@ _WORDS = frozenset((*_MARKS, f"{_W}t", f"{_W}lastRenderedPageBreak"))
 def _below(root: Any, wanted: Collection[str]) -> Iterator[Any]:
     """The wanted elements below an element, in order; of all but `_WORDS` not those that are in one of them.
 
-    So text boxes and inner tables are words of what they stand in. What older programs are to show instead of something
+    So text boxes and inner tables are words of their container. What older programs are to show instead of something
     (Fallback) is passed over: it says the same again.
     """
     is_whole = wanted is not _WORDS
@@ -168,7 +168,7 @@ def read_slides(stream: BinaryIO, reading: Reading) -> Document:
     file = pptx.Presentation(stream)
     builder = TextBuilder()
     for number, slide in enumerate(file.slides, start=1):
-        builder.place(slide=number)
+        builder.locate(slide=number)
         # Adds a slide's title as a heading, then its other shapes, then its notes.
         title = slide.shapes.title
         if title is not None and title.has_text_frame:
@@ -234,7 +234,7 @@ def read_csv(stream: BinaryIO, reading: Reading) -> Document:
 
 def _add(builder: TextBuilder, sheet: str, rows: Iterable[Sequence[str]], reading: Reading) -> None:
     for text, numbers in table_groups(rows, reading.passage_characters):
-        builder.place(sheet=sheet, rows=numbers)
+        builder.locate(sheet=sheet, rows=numbers)
         builder.add(text)
 
 
@@ -302,7 +302,7 @@ def _add_page(builder: TextBuilder, page: int, text: str, headings: Sequence[tup
     lines = text.split("\n")
     line_of = {_folded(line): number for number, line in reversed(list(enumerate(lines)))}
     separator = "\n" if builder.goes_on else "\n\n"
-    builder.place(page=page)
+    builder.locate(page=page)
     reached = 0
     for level, heading in headings:
         line = line_of.get(_folded(heading), reached)

@@ -37,7 +37,7 @@ Convert = Callable[[Path], Document]  # reads a document file; raises FaultError
 
 
 def not_converted(_path: Path) -> Document:
-    """For whoever reads texts alone."""
+    """For callers that read texts only."""
     raise records.FaultError("files of this kind are not read here")
 
 
@@ -205,7 +205,7 @@ def document_records(path: Path, name: str, convert: Convert, unread: Unread) ->
 
 
 def _with_attached(found: Document, name: str, unread: Unread) -> Iterator[SourceRecord | BadRecord]:
-    """The record of a message unless it has no text of its own, and those of what is attached to it."""
+    """The record of a message unless it has no text, and those of what is attached to it."""
     if found.text or not found.attached:
         yield of_document(found, name)
     for part, kind in found.unread.items():

@@ -85,7 +85,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A file beside `path` to write; it takes that name when the block ends well, and vanishes when it does not."""
+    """A file next to `path` to write; it takes that name when the block ends well, and vanishes when it does not."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
@@ -99,7 +99,7 @@ def replacing(path: Path) -> Iterator[Path]:
 def named_file(path: Path, what: str, *suffixes: str) -> Iterator[Path]:
     """Yields the path for writing a user's file, which is replaced as a whole if the block succeeds.
 
-    A pipe, a device or a symbolic link is written in place.
+    A pipe, a device or a symbolic link is written directly.
     """
     require_writable(path, what, *suffixes)
     with writing(what, path):
@@ -136,7 +136,7 @@ def require_writable(path: Path, what: str, *suffixes: str) -> None:
 
 @contextmanager
 def locked_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file to read and append to, made if it is not there; whoever else locks it waits, also to replace it."""
+    """A file to read and append to, made if it is not there; other lockers wait, also to replace it."""
     while True:
         with path.open("a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -219,7 +219,7 @@ def size_of(*paths: Path) -> "Size":
 
 
 def age_days(path: Path) -> float:
-    """Days since a file, or the newest file in a folder, was written; 0 if it is gone."""
+    """Days since a file, or the newest file in a folder, was written; 0 if it no longer exists."""
     try:
         newest = max([path.stat().st_mtime, *(file.stat().st_mtime for file in path.rglob("*"))])
     except FileNotFoundError:
@@ -228,7 +228,7 @@ def age_days(path: Path) -> float:
 
 
 def old_leftovers(index: IndexFolder) -> list[Path]:
-    """Parts of an interrupted run that nobody has continued for so long, and files that were never renamed.
+    """Parts of an interrupted run not continued for this long, and files that were never renamed.
 
     Only for who holds the writer's lease.
     """
@@ -295,7 +295,7 @@ def connect_read_only(path: Path, **options: Any) -> sqlite3.Connection:
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, object]], what: str) -> int:
     """Writes rows one a line, as they come, and says how many; `what` they are is for the error: `the scores`."""
     count = 0
-    with named_file(path, what, JSON_LINES) as place, place.open("w", encoding="utf-8") as file:
+    with named_file(path, what, JSON_LINES) as target, target.open("w", encoding="utf-8") as file:
         for row in rows:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
             count += 1

@@ -60,7 +60,7 @@ def check_folder(folder: Path) -> None:
 def store_run(folder: Path, files: Mapping[str, bytes], document: str = RUN) -> tuple[int, Path]:
     """Stores the files of one evaluation, or tuning, under the next free number; returns it and its folder.
 
-    Nothing half-written is ever seen: the files are written beside it and renamed at once.
+    Nothing half-written is ever seen: the files are written next to it and renamed at once.
     """
     temporary = folder / f".{uuid4().hex}.tmp"
     with writing("the evaluation", folder):

@@ -58,7 +58,7 @@ TEXTS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class DocumentFormat:
-    """A format of files that are not text, read in a process of its own."""
+    """A format of files that are not text, read in a separate process."""
 
     reader: str  # The function, in polyhop.warehouse.documents.
     has_signature: bool = True  # Whether every such file is known by its first bytes.
@@ -155,7 +155,7 @@ def _records(read: OtherReader, point: EntryPoint, path: Path, name: str) -> Ite
     except FaultError as fault:  # says that the rest of the file is of no use, as our readers of texts do
         yield bad_record(name, count + 1, str(fault))
     except (PolyhopError, OSError, EOFError, zlib.error):
-        raise  # these have words of their own
+        raise  # these already have a sentence
     except Exception as error:  # another package's reader may fail in any way
         after = f" after record {count}" if count else ""
         raise SourceError(

@@ -37,7 +37,7 @@ GRAPHS: Mapping[str, str] = {
     ".ttl": "rdf:turtle_lines",
     ".ttl.gz": "rdf:turtle_lines",
 }
-"""Formats of graphs, by ending: a reader of (file, preferred languages of labels), in a module beside this one."""
+"""Formats of graphs, by ending: a reader of (file, preferred languages of labels), in a module here."""
 
 
 def read_graph(source: Path, languages: Sequence[str] = ()) -> Iterator[GraphLine | BadRecord]:
@@ -91,7 +91,7 @@ def _statement(row: Row, _source: str) -> Statement:
 
 
 def _object(fields: Mapping[str, object]) -> Node:
-    """A node with an id of its own, or a value: a plain one, or an object that says that it is one."""
+    """A node with its own id, or a value: a plain one, or an object that says that it is one."""
     node = fields.get("object")
     if node is None:
         raise FaultError("missing object")

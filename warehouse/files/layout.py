@@ -29,8 +29,8 @@ def index_folder_of(path: Path) -> Path:
 
 def owner_of(path: Path) -> Path | None:
     """The root that a path is in the stores of (its indexes, caches, queue, evaluations, tunings); None: of none."""
-    place = path.resolve()
-    for folder, root in pairwise((place, *place.parents)):
+    real = path.resolve()
+    for folder, root in pairwise((real, *real.parents)):
         held = Layout(root)
         own = (held.indexes, held.caches, held.queue, held.evaluations, held.tunings)
         if folder in own or folder.name.startswith(f"{held.queue.name}-"):

@@ -55,7 +55,7 @@ def has_references(item: Mapping[str, object]) -> bool:
 
 
 def with_gold_answers(item: Mapping[str, object]) -> Mapping[str, object]:
-    """The item with `answers` in place of the fields of NQ and PopQA; unchanged if it has answers, or none of these."""
+    """The item with `answers` instead of the fields of NQ and PopQA; unchanged if it has answers, or none of these."""
     if item.get("answers") or item.get("answer") or not (has_references(item) or item.get(POSSIBLE_ANSWERS)):
         return item
     # All spellings, in the order of the fields: `reference` or PopQA's names of the object, then the aliases.

@@ -92,7 +92,7 @@ _MAX_CONTROL_SHARE = 0.05  # chosen: compressed data has a tenth (26 of 256 valu
 _FEW = 4  # chosen: so many are forgiven in a file so short that they are a large share
 
 
-def place_of(source: Source) -> str:
+def source_location(source: Source) -> str:
     """Location of a source in manifests and deployments; a link is not resolved, it may lead elsewhere later."""
     return os.path.abspath(source) if isinstance(source, Path) else str(source)  # noqa: PTH100 - resolve() follows links
 

@@ -28,7 +28,7 @@ from polyhop.schemas.errors import (
 )
 from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.text import plural
-from polyhop.warehouse.build import Freight
+from polyhop.warehouse.build import Transfer
 from polyhop.warehouse.files.disk import (
     file_checksum,
     link_or_copy,
@@ -42,7 +42,7 @@ from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.files.versions import (
     current_version,
     hold_version,
-    place_folder,
+    install_folder,
     prune_versions,
     published_versions,
     read_manifest,
@@ -53,7 +53,7 @@ from polyhop.warehouse.tables.connection import foreign_objects
 
 _PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs", "file": "fsspec"}
 _CLIENT_OPTIONS: dict[str, dict[str, Any]] = {
-    # Seconds and attempts; chosen: a store that is gone is known within a minute, and a short cut is bridged.
+    # Seconds and attempts; chosen: a missing store is detected within a minute, and short outages are bridged.
     "s3": {"config_kwargs": {"connect_timeout": 5, "read_timeout": 30, "retries": {"max_attempts": 2}}},
     "file": {"auto_mkdir": True},
 }
@@ -224,7 +224,7 @@ class Remote:
             self._store.pipe_file(self._path(checksum), content)
 
     def get(self, checksum: str, target: Path) -> None:
-        """Downloads a file to a place where it appears whole and compared with its checksum, or not at all."""
+        """Downloads a file completely, verified by its checksum, or not at all."""
         target.parent.mkdir(parents=True, exist_ok=True)
         with replacing(target) as temporary:
             try:
@@ -384,8 +384,8 @@ def pull_version(layout: Layout, name: str, url: str, *, keep: int, key_file: st
                 "nothing was pulled. Check who can write to that store."
             )
         write_whole(index.is_pulled, b"")
-        _place_vectors(index, [path for path in files if path.startswith("vectors/")])
-        place_folder(index, staged, pointer.version)
+        _install_vectors(index, [path for path in files if path.startswith("vectors/")])
+        install_folder(index, staged, pointer.version)
         remove_paths([index.pulled])
         prune_versions(index, keep)
         _remove_unlisted(index)
@@ -446,7 +446,7 @@ def _known_files(index: IndexFolder, number: int | None) -> dict[str, Path]:
     return {checksum: path for checksum, path in known.items() if path.is_file()}
 
 
-def _place_vectors(index: IndexFolder, paths: list[str]) -> None:
+def _install_vectors(index: IndexFolder, paths: list[str]) -> None:
     """Moves fetched files of vectors among those that are here, which stay as they are."""
     from polyhop.warehouse.index_reader import open_vector_store
 
@@ -492,7 +492,7 @@ _opened = lru_cache(maxsize=4)(Remote)
 """Stores of runs: opening one for each batch would take longer than many a batch."""
 
 
-def send_files(index: IndexFolder, url: str, folder: str, paths: Iterable[Path]) -> Freight:
+def send_files(index: IndexFolder, url: str, folder: str, paths: Iterable[Path]) -> Transfer:
     """Puts files of an index's folder into a store; only what is missing there travels."""
     remote, files = _opened(url, folder), []
     for path in paths:
@@ -500,13 +500,13 @@ def send_files(index: IndexFolder, url: str, folder: str, paths: Iterable[Path])
         if not remote.has(checksum, path.stat().st_size):
             remote.put(path, checksum)
         files.append((path.relative_to(index.path).as_posix(), checksum))
-    return Freight(url, folder, tuple(files))
+    return Transfer(url, folder, tuple(files))
 
 
-def receive_files(index: IndexFolder, freight: Freight) -> None:
+def receive_files(index: IndexFolder, transfer: Transfer) -> None:
     """Fetches the files that an index's folder does not have like that, each whole or not at all."""
-    remote = _opened(freight.url, freight.folder)
-    for path, checksum in freight.files:
+    remote = _opened(transfer.url, transfer.folder)
+    for path, checksum in transfer.files:
         target = index.path / path
         if not target.is_file() or file_checksum(target) != checksum:
             remote.get(checksum, target)

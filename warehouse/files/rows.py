@@ -52,9 +52,7 @@ def json_document(path: Path, _needed: Collection[str] = ()) -> Iterator[records
                     yield records.bad_record(
                         path.name, number, f"not a JSON object but {records.kind_of(value)}", records.excerpt_of(value)
                     )
-    elif first == "{" and isinstance(
-        next(json_lines(path), None), records.Row
-    ):  # its first line is an object of its own
+    elif first == "{" and isinstance(next(json_lines(path), None), records.Row):  # its first line is a complete object
         yield from json_lines(path)
     elif first:
         message = f"{path} is neither a JSON list of records nor has it one record a line; make it one of them."
@@ -355,7 +353,7 @@ def _extraction(number: int, value: object) -> ExtractionRow:
     text = value.get("passage")
     text = text if isinstance(text, str) else ""
     named = next((value[name] for name in _ID_FIELDS if value.get(name) is not None), None)
-    # a running number beside a text is a place in HippoRAG's file, not an id of ours
+    # a running number next to a text is a line of HippoRAG's file, not an id of ours
     is_number = isinstance(named, int) and not isinstance(named, bool) and not text
     id_ = str(named) if isinstance(named, str) or is_number else ""
     fault = "" if id_ or text else "neither an id nor a passage"

@@ -44,7 +44,7 @@ from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder, i
 from polyhop.warehouse.machine import is_running, user_name
 
 LEASE_SECONDS = 60
-"""How long a lease counts that nobody renews; chosen: a writer renews it every 20 s, and clocks differ by seconds."""
+"""Seconds after which an unrenewed lease expires; chosen: writers renew it every 20 s, clocks differ by seconds."""
 
 _POLL_SECONDS = 0.5  # chosen: short beside the runs that are waited for, which take seconds to hours
 
@@ -196,7 +196,7 @@ def published_versions(index: IndexFolder) -> list[int]:
     folders = [folder for folder in index.versions.iterdir() if (folder / "manifest.json").is_file()]
     numbers = sorted(int(folder.name) for folder in folders if folder.name.isdigit())
     # Without a version whose folder is there, or about to be, while the pointer has not moved to it.
-    with suppress(FileNotFoundError, ValueError, ManifestMismatchError):  # a damaged pointer: nobody knows
+    with suppress(FileNotFoundError, ValueError, ManifestMismatchError):  # a damaged pointer: unknown
         hidden = int(index.publishing.read_text(encoding="ascii"))
         if current_version(index) != hidden:
             return [number for number in numbers if number != hidden]
@@ -217,7 +217,7 @@ def current_version(index: IndexFolder) -> int | None:
 
 
 def pinned_version(index: IndexFolder) -> int | None:
-    """Number of the current version if it is pinned: runs publish beside it. None: each new version becomes current."""
+    """Number of the current version if it is pinned: runs do not replace it. None: each new version becomes current."""
     if not index.pinned.exists():
         return None
     try:
@@ -229,12 +229,12 @@ def pinned_version(index: IndexFolder) -> int | None:
 
 
 def latest_version(index: IndexFolder) -> int | None:
-    """Number of the version that the next run derives from: the newest beside a pinned one, else the current one."""
+    """Number of the version that the next run derives from: the newest if one is pinned, else the current one."""
     return current_version(index) if pinned_version(index) is None else published_versions(index)[-1]
 
 
 def default_strategy_of(layout: Layout, name: str) -> str:
-    """The strategy that answers from the current version of an index where nobody names one."""
+    """The default strategy of the current version of an index."""
     manifest = read_manifest(require_version(layout, name)[1])
     return default_strategy(manifest.stages, manifest.artefacts)
 
@@ -281,7 +281,7 @@ def require_version(layout: Layout, name: str, version: int | None = None) -> tu
 
 
 class HeldVersion:
-    """A published version that nobody prunes until this is closed, or its process ends."""
+    """A published version protected from pruning until this is closed, or its process ends."""
 
     def __init__(self, number: int, folder: VersionFolder, lock: IO[bytes]) -> None:
         self.number = number
@@ -342,14 +342,14 @@ def read_manifest(folder: VersionFolder) -> Manifest:
 
 
 def publish_folder(index: IndexFolder, built: Path, manifest: Manifest) -> None:
-    """Makes a built folder the next version and moves the pointer; beside a pinned version the pointer stays."""
+    """Makes a built folder the next version and moves the pointer; with a pinned version the pointer stays."""
     document = manifest.model_dump(mode="json")
     document[CHECKSUM] = document_checksum(document)
     write_whole(built / "manifest.json", (json.dumps(document, indent=2) + "\n").encode())
-    place_folder(index, built, manifest.version)
+    install_folder(index, built, manifest.version)
 
 
-def place_folder(index: IndexFolder, built: Path, number: int) -> None:
+def install_folder(index: IndexFolder, built: Path, number: int) -> None:
     """Makes a folder with its manifest a version, by two renames; a kill in between publishes nothing."""
     target = index.version(number)
     for file in sorted(built.rglob("*")):
@@ -358,7 +358,7 @@ def place_folder(index: IndexFolder, built: Path, number: int) -> None:
     make_folder(index.versions)
     write_whole(index.publishing, f"{number}\n".encode("ascii"))
     sync_folder(index.path)
-    if target.path.exists():  # left by a crash between this rename and the pointer's: nobody ever read it
+    if target.path.exists():  # left by a crash between this rename and the pointer's: it was never read
         shutil.rmtree(target.path)
     built.replace(target.path)
     sync_folder(index.versions)
@@ -415,7 +415,7 @@ def remove_leftovers(index: IndexFolder) -> list[int]:
     try:
         current = current_version(index)
     except ManifestMismatchError:
-        return []  # without a pointer nobody knows which folder must stay
+        return []  # without a pointer it is unknown which folder must stay
     known = published_versions(index)
     numbers = sorted(int(folder.name) for folder in index.versions.iterdir() if folder.name.isdigit())
     left = [number for number in numbers if number not in known and number != current]
@@ -478,7 +478,7 @@ def end_run(folder: IndexFolder, record: RunRecord) -> None:
 def read_runs(folder: IndexFolder) -> list[RunRecord]:
     """All runs that can be read, ascending.
 
-    One that did not end was killed if its process is gone, or if a later one has worked since: an index has one writer.
+    One without an end was killed if its process has ended, or if a later one has run: an index has one writer.
     """
     runs = _merged(_records(folder))
     last_worked = max((run.run for run in runs if run.stages), default=0)

@@ -281,7 +281,7 @@ def read_text(data: bytes, stem: str) -> Document:
 def read_markdown(data: bytes, stem: str) -> Document:
     """Title, text and headings of a Markdown file (CommonMark and tables), and the front matter's fields as metadata.
 
-    Markup is gone: a line for each list item and each row of a table, cells apart by `|`, code as it is. The title is
+    Without markup: a line for each list item and each row of a table, cells apart by `|`, code as it is. The title is
     the first heading of the first level, else the front matter's, else the file's stem.
     """
     import pyromark

@@ -119,7 +119,7 @@ class Neo4jConnection:
             session.execute_write(work)
 
     def alter(self, text: str, values: Mapping[str, Any] | None = None) -> None:
-        """Runs a statement on the schema, in a transaction of its own."""
+        """Runs a statement on the schema, in a separate transaction."""
         with self._session(text, is_reading=False) as session:
             session.run(text, dict(values or {})).consume()
 

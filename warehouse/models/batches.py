@@ -19,7 +19,7 @@ from polyhop.schemas.chat import JOBS, ChatRequest, Usage
 from polyhop.schemas.settings import ModelSettings
 from polyhop.schemas.text import plural
 from polyhop.warehouse.cache.replies import Part, ReplyCache, ReplySource, WantedRequest, claims_of
-from polyhop.warehouse.models.budget import Budget, believed, count_prompt_tokens, count_tokens
+from polyhop.warehouse.models.budget import Budget, count_prompt_tokens, count_tokens, plausible_counts
 from polyhop.warehouse.models.calls import MAX_PAUSE_SECONDS, wait_seconds
 from polyhop.warehouse.models.endpoints import Answer, CallFailedError, Completion
 from polyhop.warehouse.models.litellm_client import BatchEndpoint, BatchState, batch_reply
@@ -40,7 +40,7 @@ class Batches:
     Attributes:
         spent: What came back in this run took.
         cached: Always 0: nothing is answered from a cache here.
-        replaced: Replies whose reported token counts were not believed, so that our own were taken.
+        replaced: Replies whose reported token counts were implausible, so that our own were used.
     """
 
     def __init__(self, model: str, settings: ModelSettings, replies: ReplyCache, budget: Budget, index: str) -> None:
@@ -228,7 +228,7 @@ class Batches:
         worst = request.worst
         own = worst.prompt_tokens, count_tokens(answer.text, self._model) if answer.text else 0
         reported = answer.prompt_tokens, answer.completion_tokens
-        counts, is_replaced = believed(reported, own, worst.completion_tokens)
+        counts, is_replaced = plausible_counts(reported, own, worst.completion_tokens)
         self.replaced += is_replaced
         return answer.text, Usage(1, *counts, self._budget.cost(*counts))
 

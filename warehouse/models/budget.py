@@ -110,7 +110,7 @@ class Budget:
             account.changed.notify_all()
 
     def book(self, usage: Usage, instead_of: Usage | None = None) -> None:
-        """Counts what nobody reserved: batches at their worst case when they are submitted, then what they took."""
+        """Counts unreserved costs: batches at their worst case when they are submitted, then what they took."""
         before = instead_of or Usage()
         with self._account.changed:
             self._account.tokens += usage.prompt_tokens + usage.completion_tokens
@@ -260,14 +260,16 @@ def _litellm_folder() -> Path:
 
 
 TRUSTED_FACTOR = 4
-"""A reported count up to 4 times ours, or down to a quarter of it, is believed. Chosen: vocabularies differ by a factor
+"""A reported count up to 4 times ours, or down to a quarter, is plausible. Chosen: vocabularies differ by a factor
 of up to 1.5 on English and about 3 on scripts that one of them hardly knows; a wider gap is not due to tokenizers."""
 FRAME_TOKENS = 1_000
 """Prompt tokens that a provider may add to what we send. Chosen: Anthropic documents some 300 to 700 for a forced tool
 call, and the JSON schema of a reply takes up to 300."""
 
 
-def believed(reported: tuple[int, int], own: tuple[int, int], longest_reply: int) -> tuple[tuple[int, int], bool]:
+def plausible_counts(
+    reported: tuple[int, int], own: tuple[int, int], longest_reply: int
+) -> tuple[tuple[int, int], bool]:
     """The tokens of a prompt and of its reply to book, and whether a report was discarded for them.
 
     `reported` is what the server says, 0 where it says nothing, `own` by our own tokenizer. Hidden reasoning counts

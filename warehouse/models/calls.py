@@ -1,6 +1,6 @@
 """Calls of models that cost money: paced, retried, within the budget, in the journal before they are sent.
 
-litellm could retry and pace by itself, but every single call must be in the journal before it is sent, so that a kill
+litellm could retry and pace on its own, but every single call must be in the journal before it is sent, so that a kill
 loses nothing and a retry passes no cap. Source of the number of calls in flight: Jacobson and Karels 1988 (slow start,
 then additive increase and multiplicative decrease).
 """
@@ -23,7 +23,7 @@ from polyhop.schemas import errors
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource, claims_of
-from polyhop.warehouse.models.budget import Budget, believed, count_tokens
+from polyhop.warehouse.models.budget import Budget, count_tokens, plausible_counts
 from polyhop.warehouse.models.endpoints import Answer, CallFailedError
 from polyhop.warehouse.statements import noted
 
@@ -37,7 +37,7 @@ FIRST_WAIT_SECONDS = 0.5  # doubled with every attempt; chosen: most failures pa
 LONGEST_WAIT_SECONDS = 30.0  # chosen: bounds how late the end of an outage is noticed
 MOST_TIMEOUTS_ALONE = 2
 """Calls without a reply in time, though no other was in flight, before a request is given up, or any request of a run
-without a reply so far: the first may have waited while the server loaded its model, the second was slow by itself."""
+without a reply so far: the first may have waited while the server loaded its model, the second was slow on its own."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -121,14 +121,14 @@ class RateLimiter:
             if due > now:
                 return due - now
             if self._in_flight >= int(self.size):
-                return 0.02  # chosen: short beside a reply of a second or so, and a look costs microseconds
+                return 0.02  # chosen: short compared with a reply of a second or so, and a look costs microseconds
             self._in_flight += 1
             self._next_request = now + self._seconds_per_request
             return 0.0
 
 
 class Stop:
-    """Tells all threads that work on one thing to start nothing more, and keeps the first reason."""
+    """Stops all threads that work on one task from starting more, and keeps the first reason."""
 
     def __init__(self) -> None:
         self.reason: BaseException | None = None
@@ -186,7 +186,7 @@ class PaidCalls:
     Attributes:
         spent: What the calls of this instance took, those that failed included.
         cached: Requests that were answered without a call.
-        replaced: Calls whose reported token counts were not believed, so that our own were taken.
+        replaced: Calls whose reported token counts were implausible, so that our own were used.
     """
 
     def __init__(
@@ -259,7 +259,7 @@ class PaidCalls:
                     raise failed.error from failed
                 text, own_completion = answer.text, count_tokens(answer.text, self.model) if answer.text else 0
                 reported = answer.prompt_tokens, answer.completion_tokens
-                counted, is_replaced = believed(reported, (tokens, own_completion), longest)
+                counted, is_replaced = plausible_counts(reported, (tokens, own_completion), longest)
                 usage, own = self._usage(*counted, started), self._usage(tokens, own_completion, started)
                 self._is_reached = self._has_replied = True
                 self._limiter.succeeded(seconds=usage.seconds, in_flight=in_flight)

@@ -141,7 +141,7 @@ class Chat(PaidCalls):
                     continue
                 usage = sum((other.usage for other in texts), Usage())
                 stored = StoredReply("", self.model, rung, self._replies.call_count(key), usage)
-                paid = replace(_paid_before(reply, stored), is_cached=False)  # by this request, whoever counted it
+                paid = replace(_paid_before(reply, stored), is_cached=False)  # by this request, even if counted before
                 outcomes[key] = self._stored(self._source(key, request), request, paid)
                 break
         return outcomes

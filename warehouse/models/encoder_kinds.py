@@ -1,6 +1,6 @@
 """The kinds of encoders by what their names begin with: ONNX folders, packages, `/embeddings` servers.
 
-Each kind's module is imported by the function that opens it, so that nobody pays for a model that is not configured.
+Each kind's module is imported by the function that opens it, so that unused models cost nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -200,7 +200,7 @@ def within(seconds: float, call: Callable[[], T]) -> T:
     """Returns the result of a call, which the calling thread waits for at most so long.
 
     A time limit of an HTTP client holds for each read; a server that sends a byte now and then never exceeds it. A late
-    call ends by itself, on a daemon thread whose result nothing uses.
+    call ends on its own, on a daemon thread whose result nothing uses.
 
     Raises:
         TimeoutError: If the call takes longer.

@@ -1,4 +1,4 @@
-"""The package litellm, kept from the network and from retrying by itself, its errors in our words.
+"""The package litellm, without network access and retries of its client, its errors as sentences.
 
 litellm takes seconds to import, hence the first call imports it.
 """

@@ -171,7 +171,7 @@ class LitellmEncoder:
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of texts; see `encode_kept`."""
-        return self.encode_kept(texts, lambda _places, _vectors: None)
+        return self.encode_kept(texts, lambda _numbers, _vectors: None)
 
     def encode_kept(self, texts: Sequence[str], keep: KeepVectors) -> NDArray[np.float32]:
         """Vectors of texts, every batch handed over as soon as it is there.
@@ -189,13 +189,13 @@ class LitellmEncoder:
         batches = [range(start, min(start + size, len(clean))) for start in range(0, len(clean), size)]
         found: dict[int, NDArray[np.float32]] = {}
 
-        def embed(places: range, stop: Stop) -> None:
-            some = [clean[place] for place in places]
+        def embed(numbers: range, stop: Stop) -> None:
+            some = [clean[number] for number in numbers]
             vectors = gateway.embed(some, self.dimension, stop, is_question=self.is_question)
             self.expect(vectors.shape[1])
             vectors = unit_rows(vectors, len(some), self.dimension, self._name)  # the first two may differ
-            keep(places, vectors)
-            found[places.start] = vectors
+            keep(numbers, vectors)
+            found[numbers.start] = vectors
 
         if len(batches) == 1:
             embed(batches[0], Stop())

@@ -86,7 +86,7 @@ class LocalEncoder:
         self._opened: tuple[Any, Any] | None = None
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of texts; the same text always gets the same bits, whatever stands beside it.
+        """Vectors of texts; the same text always gets the same bits, whatever else is in the batch.
 
         Args:
             texts: Any texts, "" included; what lies beyond 256 tokens is ignored, a lone surrogate is read as "?".

@@ -25,7 +25,7 @@ def open_session(model: Path, advice: str, threads: int = 0) -> Any:
     options.log_severity_level = 3  # errors only
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    # Spinning saves 0.5 ms per question on an idle machine and halves the speed beside another busy process.
+    # Spinning saves 0.5 ms per question on an idle machine and halves the speed next to another busy process.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.enable_mem_pattern = False  # would remember a memory plan for each of some thousand shapes
     try:
@@ -246,7 +246,7 @@ class FastembedReranker:
 class OnnxReranker:
     """A cross-encoder in a folder: model.onnx (or onnx/model.onnx) with one score per pair, and tokenizer.json.
 
-    One pair per call, so that nothing is padded and a passage's score does not depend on the passages beside it.
+    One pair per call, so that nothing is padded and a passage's score does not depend on other passages.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -170,7 +170,7 @@ class QuestionQueue:
             QueueFullError: If the queue would hold more than `max_depth` waiting questions.
         """
         check_submission(spec, questions)
-        # Without a key of the asker's own it gets one, so that a try whose end nobody saw is not repeated.
+        # Without a key it gets one, so that an attempt of unknown outcome is not repeated.
         key = f"once:{uuid4().hex}" if spec.key is None else f"key:{storable(spec.key)}"
         hashed = submission_hash(spec, questions)
         return self.run(lambda tx: self._submit(tx, spec, questions, key, hashed), "durable")
@@ -630,7 +630,7 @@ class QueueHealth:
     newest: int  # The version that this Polyhop makes of them when it opens the queue.
     jobs: int = 0
     questions: int = 0  # How many there are; both 0 where the tables have another version and were not read.
-    # What the database says of its own file, and answers that do not belong to a finished question.
+    # Damage that the database finds in its file, and answers that do not belong to a finished question.
     faults: tuple[str, ...] = ()
 
 

@@ -112,7 +112,7 @@ def _writing_engine(url: URL, path: Path, patience_seconds: float) -> Engine:
     folder = path.absolute().parent
     with writing("the question queue", folder):
         make_folder(folder, is_root=True)
-    # isolation_level None: the driver begins nothing by itself, _begin_sqlite does.
+    # isolation_level None: the driver begins nothing on its own, _begin_sqlite does.
     engine = create_engine(url, connect_args={"timeout": patience_seconds, "isolation_level": None})
 
     @event.listens_for(engine, "connect")
@@ -221,7 +221,7 @@ def transact(
     tries = count(1)
 
     def patience(state: RetryCallState) -> float:
-        """Shorter where nobody has listened since the queue was opened: that is a wrong address, not a restart."""
+        """Shorter if no server has answered since the queue was opened: that is a wrong address, not a restart."""
         is_refused = is_opening and "connection refused" in _said(state.outcome and state.outcome.exception()).lower()
         return min(patience_seconds, REFUSED_SECONDS) if is_refused else patience_seconds
 

@@ -23,7 +23,7 @@ from polyhop.warehouse.statements import statement, statements
 if TYPE_CHECKING:
     from polyhop.schemas.tables import Table, View
 
-MEMORY_MB: int = Settings.model_fields["memory_mb"].default  # where nobody has settings
+MEMORY_MB: int = Settings.model_fields["memory_mb"].default  # without settings
 
 _OF_DAMAGE = ("corrupt", "not a valid duckdb database", "checksum", "could not read enough bytes", "deserializ")
 """What DuckDB says of a file whose blocks do not have their checksums, or that was cut short."""
@@ -177,14 +177,14 @@ def translated(path: Path) -> Iterator[None]:
             raise StoreError(f"Cannot write tables to {path.parent}: {reason}.") from error
         if isinstance(error, duckdb.OutOfMemoryException):
             raise StoreError(f"Tables in {path.parent} take more memory than memory_mb allows; raise it.") from error
-        if not path.exists() or tells_damage(error):
+        if not path.exists() or means_damage(error):
             raise DamagedStoreError(path, index_of(path), first_line(error)) from error
         if isinstance(error, duckdb.IOException):
             raise StoreUnavailableError(f"Cannot open {path}: {first_line(error)}") from error
         raise StatementRejectedError(f"DuckDB refused a statement: {first_line(error)}") from error
 
 
-def tells_damage(error: duckdb.Error) -> bool:
+def means_damage(error: duckdb.Error) -> bool:
     """Returns whether DuckDB's error means that a file is damaged."""
     text = str(error).lower()
     broken = (duckdb.FatalException, duckdb.InternalException, duckdb.SerializationException)
@@ -239,7 +239,7 @@ def comment_statements(described: "Table | View", schema: str = "") -> list[str]
 
 
 _HASHED = {"VARCHAR": "{0}", "BIGINT": "{0}", "BOOLEAN": "{0}", "DOUBLE": "{0}, signbit({0})"}
-"""What tells apart all values that differ as text: DuckDB has one hash for 0.0 and -0.0, and one for NULL and []."""
+"""What distinguishes all values that differ as text: DuckDB has one hash for 0.0 and -0.0, and one for NULL and []."""
 
 _DIFFERENT = """
 CREATE OR REPLACE TEMP TABLE different AS

@@ -64,7 +64,7 @@ def allowed_passages(connection: duckdb.DuckDBPyConnection, text: str) -> NDArra
         types |= dict.fromkeys(_DATE_FIELDS, "date")
     condition = _Condition(text, types)
     having = condition.sql(_parsed(connection, text))
-    # Every record has an id: it is among the fields so that no record is missing. Dates are found anew for each filter,
+    # Every record has an id: it is among the fields so that no record is missing. Dates are parsed for each filter,
     # by patterns in all passages, so they are left out where no date is asked for.
     kinds = ["record_values", "metadata_values", *(["date_values"] if condition.fields & {*_DATE_FIELDS} else [])]
     values = " UNION ALL ".join(statement("read", kind) for kind in kinds)
@@ -105,7 +105,7 @@ def _parsed(connection: duckdb.DuckDBPyConnection, text: str) -> Node:
         raise FilterError(tree["error_message"], _column(text, tree.get("position", 0)))
     node, *others = tree["statements"]
     parts = {name: part for name, part in node["node"].items() if part and part != {"map": []}}
-    # Whatever can follow a condition in SQL is a part of its own: GROUP BY, ORDER BY, UNION, FROM behind a semicolon.
+    # Whatever can follow a condition in SQL is a separate part: GROUP BY, ORDER BY, UNION, FROM behind a semicolon.
     if others or parts.keys() != _PARTS or parts["type"] != "SELECT_NODE":
         raise FilterError(_TAKEN, 1)
     condition: Node = parts["where_clause"]

@@ -28,9 +28,9 @@ from polyhop.warehouse.tables.connection import (
     CLOSED,
     comment_statements,
     literal,
+    means_damage,
     quoted,
     show_no_progress,
-    tells_damage,
     translated,
 )
 
@@ -71,7 +71,7 @@ def sandbox(
         if not Path(allowed[-1]).is_dir():
             raise ConfigurationError(f"{folder} is not a folder; --allow-files takes the folder of the files to read.")
     database = quoted(path.stem)
-    # A database of its own in memory: settings hold for all connections to a database, and the index may be open.
+    # A separate database in memory: settings hold for all connections to a database, and the index may be open.
     with duckdb.connect(":memory:", config=_CONFIGURATION | {"memory_limit": f"{memory_mb}MB"}) as connection:
         with translated(path):
             connection.execute(f"ATTACH {literal(str(path))} AS {database} (READ_ONLY)")
@@ -158,7 +158,7 @@ def _refusals(*, may_read_files: bool) -> Iterator[None]:
     except duckdb.OutOfMemoryException as error:
         raise StatementRejectedError(TOO_MUCH_MEMORY) from error
     except duckdb.Error as error:
-        if tells_damage(error):
+        if means_damage(error):
             raise  # the caller knows the file, and says what fixes it
         raise StatementRejectedError(f"DuckDB refused the query: {_words(error)}.") from error
 
@@ -393,7 +393,7 @@ def query_rows(
         large = [table for table in shown if table.is_large and table.is_named_in(query)]
         asked = Wanted()
         with translated(path):
-            if large:  # the query is planned first, in a sandbox of its own, on tables without rows
+            if large:  # the query is planned first, in a separate sandbox, on tables without rows
                 empty = [(table.described, table.without_rows) for table in shown]
                 with sandbox(path, empty, allow_files, memory_mb) as connection:
                     with _refusals(may_read_files=bool(allow_files)):

@@ -148,7 +148,7 @@ def kind_of(name: str) -> VectorKind:
 
 
 def space_of(name: str) -> Space:
-    """Whose encoder embeds a kind; of one that nobody declares any more, that of entities."""
+    """Whose encoder embeds a kind; of an undeclared one, that of entities."""
     try:
         return kind_of(name).space
     except ConfigurationError:
@@ -194,10 +194,10 @@ class EarlierVectors:
         rows = self._order[found].astype(np.int64)
         return np.where((self._hashes[rows] == hashes).all(axis=1), rows, -1)
 
-    def copy_to(self, target: NDArray[np.float32], places: Rows, rows: Rows) -> None:
-        """Writes these rows into `target` at `places`."""
+    def copy_to(self, target: NDArray[np.float32], positions: Rows, rows: Rows) -> None:
+        """Writes these rows into `target` at `positions`."""
         matrix = self._open_matrix()
-        target[places] = matrix[rows]
+        target[positions] = matrix[rows]
         forget_pages(matrix)
 
 
@@ -225,7 +225,7 @@ def _heads(hashes: Hashes) -> NDArray[np.uint64]:
 
 # Source: algorithms.md 2B.5.
 
-RANK = 100  # The place whose cosine counts as that of a text that has nothing to do with a question.
+RANK = 100  # The rank whose cosine counts as that of a text that has nothing to do with a question.
 DIGITS = 4  # algorithms.md 2B.5.
 MOST = 20.0  # Scales beyond that, either way, say that a sample was too small or texts all alike.
 

@@ -129,7 +129,7 @@ time that may take longer, and is done then."""
 
 MOST_FRAGMENTS = 10
 """Files of rows that a table may have before they are joined: an edit adds one, and to join them is to write all rows.
-Chosen: until then rows that nobody pins stay on the disk.
+Chosen: until then unpinned rows stay on the disk.
 """
 MOST_WRITTEN = 0.1
 """Share of rows that a run may write or delete without joining files; chosen: so files hold all rows twice at most."""
@@ -183,14 +183,14 @@ class LanceVectors:
             if has_graph:
                 synced = replace(synced, hnsw=_measured_hnsw(opened, rows))
             if is_partitioned:
-                places = opened.places_of(rows)
-                synced = replace(synced, partitions=_measured_partitions(opened, rows), places=places)
+                positions = opened.positions_of(rows)
+                synced = replace(synced, partitions=_measured_partitions(opened, rows), positions=positions)
             return synced
 
     def rebuild(
         self, table: str, rows: VectorRows, *, has_graph: bool = False, is_partitioned: bool = False
     ) -> SyncedTable:
-        """A table of its own beside those of that base name, from nothing.
+        """A new table next to those of that base name.
 
         The old one stays, whatever its state, as long as published versions pin it.
         """
@@ -366,7 +366,7 @@ class LanceTable:
     def _near(self, vector: NDArray[np.float32], count: int, probes: int) -> Any:
         return self._table.query().nearest_to(vector).distance_type("cosine").nprobes(probes).limit(count)
 
-    def places_of(self, rows: VectorRows) -> dict[str, NDArray[Any]]:
+    def positions_of(self, rows: VectorRows) -> dict[str, NDArray[Any]]:
         """Arrays that `partitions_of` describes (warehouse/artefacts.py), for the stored part of `rows`."""
         stored = self._all("id", "content_hash").combine_chunks().sort_by("_rowid")
         numbers = pc.index_in(stored["id"], pa.array(rows.ids, pa.string()))
@@ -379,7 +379,7 @@ class LanceTable:
 
 def import_lancedb() -> ModuleType:
     """LanceDB. The client of remote catalogs that it imports takes half of its second, and is loaded when asked for."""
-    os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # else it warns; nobody reads them
+    os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # else it warns; they are unused
     os.environ.setdefault("LANCEDB_LOG", "error")  # likewise of partitions that it skips
     spec = None if _CLIENT in sys.modules else find_spec(_CLIENT)
     if spec is not None and spec.loader is not None:
@@ -469,11 +469,11 @@ def _differences(table: Any, rows: VectorRows) -> tuple[list[int], list[str]]:
 
 
 def _write_differences(table: Any, rows: VectorRows) -> tuple[int, int]:
-    """Writes rows that are new or have another hash and deletes those that are gone, a chunk at a time; how many."""
+    """Writes new and changed rows and deletes removed ones, a chunk at a time; returns their number."""
     changed, vanished = _differences(table, rows)
     texts = iter(rows.texts(changed) if changed else ())
-    places = (changed[start : start + _CHUNK] for start in range(0, len(changed), _CHUNK))
-    parts = (_arrow(rows, part, list(islice(texts, len(part)))) for part in places)
+    chunks = (changed[start : start + _CHUNK] for start in range(0, len(changed), _CHUNK))
+    parts = (_arrow(rows, part, list(islice(texts, len(part)))) for part in chunks)
     if changed and not table.count_rows():  # a first version: nothing to look for takes a fifth of the time
         failed: list[PolyhopError] = []  # what LanceDB would pass on as a fault of its files
 

@@ -54,7 +54,7 @@ class TermImpacts:
         lexical: Postings of one analyser.
         k1: Saturation of repeated terms, at least 0.
         b: Share of length normalisation, 0 to 1.
-        copies: Shape (n_passages,): how often each text stands in the collection; None: once.
+        copies: Shape (n_passages,): how often each text occurs in the collection; None: once.
 
     Attributes:
         terms: Term number by term.
@@ -308,8 +308,8 @@ def relevance_model(
     if dropped is not None:
         kept = ~dropped[terms]
         terms, values = terms[kept], values[kept]
-    distinct, places = np.unique(terms, return_inverse=True)
-    likely = np.bincount(places, values, len(distinct)).astype(np.float64, copy=False)
+    distinct, inverse = np.unique(terms, return_inverse=True)
+    likely = np.bincount(inverse, values, len(distinct)).astype(np.float64, copy=False)
     first = best(likely, count)
     return distinct[first].astype(np.intp), likely[first] / likely[first].sum() if len(first) else likely[first]
 
@@ -359,8 +359,8 @@ def expansion_entities(
     """
     entities, values = _entries(weights, passages, 1.0 / np.arange(1, len(passages) + 1))
     kept = ~excluded[entities]
-    distinct, places = np.unique(entities[kept], return_inverse=True)
-    sums = np.bincount(places, values[kept], len(distinct)).astype(np.float64, copy=False)
+    distinct, inverse = np.unique(entities[kept], return_inverse=True)
+    sums = np.bincount(inverse, values[kept], len(distinct)).astype(np.float64, copy=False)
     first = best(sums, count)
     return distinct[first].astype(np.intp), sums[first]
 
@@ -406,18 +406,18 @@ def coverage_and_proximity(idf: Mapping[str, float], tokens: Sequence[str]) -> t
     Source: algorithms.md 2.9 (BM25+CE, token-free ranker).
     Cost: O(tokens).
     """
-    places = [(place, token) for place, token in enumerate(tokens) if token in idf]
-    if not places:
+    hits = [(position, token) for position, token in enumerate(tokens) if token in idf]
+    if not hits:
         return 0.0, 0.0
     # a(t) of the terms that have a neighbour.
     nearness: dict[str, float] = {}
-    for (before, first), (after, second) in pairwise(places):
+    for (before, first), (after, second) in pairwise(hits):
         if first != second:
             squared = (after - before) ** 2
             nearness[first] = nearness.get(first, 0.0) + idf[second] / squared
             nearness[second] = nearness.get(second, 0.0) + idf[first] / squared
     total = sum(value * value for value in idf.values())
-    present = {token for _, token in places}
+    present = {token for _, token in hits}
     covered, close = 0.0, 0.0
     for term, value in idf.items():
         if term in present:

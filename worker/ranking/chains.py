@@ -56,7 +56,7 @@ def search_paths(
     )
     order = np.lexsort((*paths.T[::-1], lengths, -np.rint(scores * 1e12)))
     chains = tuple(
-        Chain(tuple(active[paths[place, : lengths[place]]].tolist()), float(scores[place])) for place in order.tolist()
+        Chain(tuple(active[paths[row, : lengths[row]]].tolist()), float(scores[row])) for row in order.tolist()
     )
     return FoundChains(chains, bool(is_cut), int(looked_at))
 

@@ -19,8 +19,8 @@ Vectors = NDArray[np.float32]
 def _cosine(vector: Vectors, question: Vectors) -> float:
     """Cosine in float64, NaN if `vector` is missing (all zeros), 0 if only the question is."""
     dot, norm, length = 0.0, 0.0, 0.0
-    for place in range(len(question)):
-        component, asked = np.float64(vector[place]), np.float64(question[place])
+    for position in range(len(question)):
+        component, asked = np.float64(vector[position]), np.float64(question[position])
         dot += component * asked
         norm += component * component
         length += asked * asked
@@ -51,7 +51,7 @@ def _step(
     Args:
         edges: Row starts, neighbours, and how often each counts.
         texts: Vectors of all entities, and the question's.
-        state: Activation, gates known so far (NaN: not yet), and zeros to sum in; changed in place.
+        state: Activation, gates known so far (NaN: not yet), and zeros to sum in; updated by the function.
         active: Entities with activation above 0, ascending.
         limits: Decay, threshold, and below which difference activations are equal.
         switches: Whether there is a gate; whether without it entities still need a vector.
@@ -93,13 +93,13 @@ def _flow(
     for source in active:
         own = values[source]
         if own > threshold:
-            for place in range(indptr[source], indptr[source + 1]):
-                target = indices[place]
+            for position in range(indptr[source], indptr[source + 1]):
+                target = indices[position]
                 if own - values[target] > same:
                     if inflow[target] == 0.0:
                         touched[count] = target
                         count += 1
-                    inflow[target] += own * multiplicity[place]
+                    inflow[target] += own * multiplicity[position]
     return touched[:count]
 
 
@@ -119,14 +119,14 @@ SLACK = 1e-11  # ten units of the twelfth decimal, after which scores are equal:
 def _subgraph(edges: Edges, active: Integers, values: Floats) -> Edges:
     """Edges among the active nodes, renumbered in order; in each row by descending value, then number."""
     indptr, indices = edges
-    place_of = np.full(len(indptr) - 1, -1, dtype=np.int64)
-    place_of[active] = np.arange(len(active))
+    position_of = np.full(len(indptr) - 1, -1, dtype=np.int64)
+    position_of[active] = np.arange(len(active))
     starts = np.zeros(len(active) + 1, dtype=np.int64)
-    for place in range(len(active)):
-        node = active[place]
+    for position in range(len(active)):
+        node = active[position]
         for edge in range(indptr[node], indptr[node + 1]):
-            if place_of[indices[edge]] >= 0:
-                starts[place + 1] += 1
+            if position_of[indices[edge]] >= 0:
+                starts[position + 1] += 1
     starts = np.cumsum(starts)
     targets = np.empty(starts[-1], dtype=np.int64)
     filled = starts[:-1].copy()
@@ -134,10 +134,10 @@ def _subgraph(edges: Edges, active: Integers, values: Floats) -> Edges:
     for target in order:
         node = active[target]
         for edge in range(indptr[node], indptr[node + 1]):
-            place = place_of[indices[edge]]
-            if place >= 0:
-                targets[filled[place]] = target
-                filled[place] += 1
+            position = position_of[indices[edge]]
+            if position >= 0:
+                targets[filled[position]] = target
+                filled[position] += 1
     return starts, targets
 
 
@@ -173,35 +173,35 @@ def _mean(values: Floats, path: Integers, count: int) -> float:
     return total / count
 
 
-def _is_before(kept: Kept, place: int, path: Integers, count: int, score: float) -> bool:
-    """Returns whether a path precedes the one kept at `place`: by rounded score, then length, then nodes."""
+def _is_before(kept: Kept, position: int, path: Integers, count: int, score: float) -> bool:
+    """Returns whether a path precedes the one kept at `position`: by rounded score, then length, then nodes."""
     paths, lengths, scores = kept
-    left, right = np.rint(score * 1e12), np.rint(scores[place] * 1e12)
+    left, right = np.rint(score * 1e12), np.rint(scores[position] * 1e12)
     if left != right:
         return bool(left > right)
-    if count != lengths[place]:
-        return bool(count < lengths[place])
+    if count != lengths[position]:
+        return bool(count < lengths[position])
     for step in range(count):
-        if path[step] != paths[place, step]:
-            return bool(path[step] < paths[place, step])
+        if path[step] != paths[position, step]:
+            return bool(path[step] < paths[position, step])
     return False
 
 
 def _insert(kept: Kept, size: int, path: Integers, count: int, values: Floats) -> int:
-    """Puts a path where it belongs among the kept ones, the last of which drops out if all places are taken."""
+    """Puts a path where it belongs among the kept ones, the last of which drops out if all slots are taken."""
     paths, lengths, scores = kept
     score = _compiled_mean(values, path, count)
     if size == len(scores):
         if not _compiled_is_before(kept, size - 1, path, count, score):
             return size
         size -= 1
-    place = size
-    while place > 0 and _compiled_is_before(kept, place - 1, path, count, score):
-        paths[place] = paths[place - 1]
-        lengths[place], scores[place] = lengths[place - 1], scores[place - 1]
-        place -= 1
-    paths[place, :count] = path[:count]
-    lengths[place], scores[place] = count, score
+    position = size
+    while position > 0 and _compiled_is_before(kept, position - 1, path, count, score):
+        paths[position] = paths[position - 1]
+        lengths[position], scores[position] = lengths[position - 1], scores[position - 1]
+        position -= 1
+    paths[position, :count] = path[:count]
+    lengths[position], scores[position] = count, score
     return size + 1
 
 
@@ -222,11 +222,11 @@ def _search(
         depth = 0
         path[0], cursor[0], totals[0], is_on_path[start] = start, indptr[start], values[start], True
         while depth >= 0:
-            node, place = path[depth], cursor[depth]
+            node, position = path[depth], cursor[depth]
             steps = max_length - depth - 1
-            is_done = steps < 0 or place == indptr[node + 1]
+            is_done = steps < 0 or position == indptr[node + 1]
             if not is_done:
-                target = indices[place]
+                target = indices[position]
                 total = totals[depth] + values[target]
                 # Rows descend by value: once the best of all walks does not help, no later neighbour can.
                 is_done = _compiled_upper(bounds, len(values), total, depth + 2, steps) < least

@@ -183,7 +183,7 @@ def diversified(scores: Sequence[float], subjects: Sequence[int], penalty: float
         repeated = before.get(subject, 0) if subject >= 0 else 0
         before[subject] = repeated + 1
         penalised.append(score - penalty * repeated)
-    return sorted(range(len(penalised)), key=lambda place: -round(penalised[place], DECIMALS))
+    return sorted(range(len(penalised)), key=lambda index: -round(penalised[index], DECIMALS))
 
 
 class HubChoice:
@@ -196,12 +196,12 @@ class HubChoice:
     def by_candidates(self, scores: Scores, rule: ChoiceRule) -> list[ScoredHub]:
         """The direct strategy: the hubs of the best paths, in descending order of hub score, then by hub id.
 
-        Each round looks at as many of the best paths, of hubs not yet chosen, as could fill all free places; hubs are
+        Each round looks at as many of the best paths, of hubs not yet chosen, as could fill all free slots; hubs are
         chosen in order of their best path.
 
         Source: algorithms.md 4.8 (direct strategy), G-HUB-3.
         """
-        # The hubs that so many best paths can belong to: those with the best paths of their own.
+        # The hubs that so many best paths can belong to: those with the best paths.
         tops = np.full(len(self._paths.hubs), -np.inf)
         if len(self._with_paths):
             tops[self._with_paths] = np.maximum.reduceat(scores, self._paths.path_starts[self._with_paths])
@@ -247,9 +247,9 @@ def _hub_scores(scores: Scores, starts: Numbers, hubs: NDArray[np.intp], count: 
         for path in range(starts[hubs[number]], starts[hubs[number] + 1]):
             value = scores[path]
             if value > largest[count - 1]:
-                for place in range(count):
-                    kept = largest[place]
-                    largest[place] = max(kept, value)
+                for rank in range(count):
+                    kept = largest[rank]
+                    largest[rank] = max(kept, value)
                     value = min(kept, value)
         total, weights = 0.0, 0.0
         for value in largest:
@@ -311,14 +311,14 @@ class TopicWalk:
         walk = RootWalk(self._graph, self._is_hub)
         starts = layer_at([topic], both_ways=True)
         for number in range(1, most_levels + 1):
-            nodes, places, after = walk.level(starts, until_hub=until_hub)
+            nodes, positions, after = walk.level(starts, until_hub=until_hub)
             hubs = self._hub_of[nodes]
             if len(nodes):
                 chosen = self._choice.best_of(scores, hubs[hubs >= 0].astype(np.intp), rule)
-                ways = tuple(walk.triples_to(int(places[np.argmax(hubs == hub.hub)]), self._paths) for hub in chosen)
+                ways = tuple(walk.triples_to(int(positions[np.argmax(hubs == hub.hub)]), self._paths) for hub in chosen)
                 not_indexed = tuple(sorted(nodes[hubs < 0].tolist()))
                 yield Level(number, tuple(chosen), ways, len(nodes), not_indexed)
-            starts = joined(after, candidate_layer(self._paths, hubs[hubs >= 0], places[hubs >= 0]))
+            starts = joined(after, candidate_layer(self._paths, hubs[hubs >= 0], positions[hubs >= 0]))
             if not len(starts.nodes):
                 return
 
@@ -344,7 +344,7 @@ class UsedPath:
 
 
 def used_paths(hubs: Sequence[ScoredHub], scores: Scores) -> list[UsedPath]:
-    """The kept paths of hubs that stand in order."""
+    """The kept paths of consecutive hubs."""
     return [UsedPath(path, float(scores[path]), rank) for rank, hub in enumerate(hubs) for path in hub.paths]
 
 
@@ -462,7 +462,7 @@ class Topics:
         if not len(self._vectors):
             return None
         found = cosines(self._vectors, vector)
-        best = int(np.argmax(np.round(found, 6)))  # float32 tells no more
+        best = int(np.argmax(np.round(found, 6)))  # float32 has no more digits
         similarity = float(found[best])
         # The node of an entity: a text's has the entity's key as its own id, a graph's one that the id is made of.
         key, identity = self._keys[best], self._ids[best]

@@ -70,7 +70,7 @@ class PathSearch:
 class FoundPaths:
     """Result of a path search."""
 
-    initial: tuple[PropositionPath, ...]  # The `explore_propositions` most similar propositions, as paths of their own.
+    initial: tuple[PropositionPath, ...]  # The `explore_propositions` most similar propositions, as paths of length 1.
     beams: tuple[tuple[PropositionPath, ...], ...]  # The paths kept at each depth, in descending order of score.
     # All of these, in descending order of score, then shorter ones first, then by propositions.
     paths: tuple[PropositionPath, ...]
@@ -191,7 +191,7 @@ class _Beam:
         return FoundPaths(initial.written(self.numbers), beams, tuple(paths))
 
     def _alone(self, count: int) -> _Paths:
-        """The most similar propositions as paths of their own."""
+        """The most similar propositions as paths of length 1."""
         first = self._order[:count]
         n = len(first)
         nothing = (np.empty((n, 0), dtype=np.int8), np.empty((n, 0, 2), dtype=np.int64))

@@ -163,7 +163,7 @@ def pagerank(graph: WeightedGraph, seeds: Scores, restart: float, tolerance: flo
     """Personalised PageRank to convergence on undirected edges.
 
     Chebyshev's acceleration of the power iteration: on undirected edges all eigenvalues of a step are real, so that a
-    restart probability of .25 takes 39 steps in place of 100. What reaches isolated nodes returns to the seeds.
+    restart probability of .25 takes 39 steps instead of 100. What reaches isolated nodes returns to the seeds.
 
     Args:
         graph: The edges.

@@ -94,8 +94,8 @@ def passages_by_hops(
     """
     starts, edges = gathered(mentions.indptr, entities)
     worth = np.repeat(PER_MENTION * np.power(decay, hops, dtype=np.float64), np.diff(starts))
-    passages, places = np.unique(mentions.passages[edges], return_inverse=True)
-    scores = np.bincount(places, worth, len(passages)).astype(np.float64, copy=False)
+    passages, inverse = np.unique(mentions.passages[edges], return_inverse=True)
+    scores = np.bincount(inverse, worth, len(passages)).astype(np.float64, copy=False)
     first = best(scores, count)
     return passages[first].astype(np.intp), scores[first]
 
@@ -238,11 +238,11 @@ class NameSearch:
         """
         fragment = " ".join(name_tokens(name))
         found: list[int] = []
-        place = self._text.find(fragment) if fragment else -1
-        while place >= 0:
-            number = int(np.searchsorted(self._ends, place, side="right"))
+        offset = self._text.find(fragment) if fragment else -1
+        while offset >= 0:
+            number = int(np.searchsorted(self._ends, offset, side="right"))
             found.append(number)
-            place = self._text.find(fragment, int(self._ends[number]))
+            offset = self._text.find(fragment, int(self._ends[number]))
         return found
 
     def like(self, name: str) -> list[int]:

@@ -1,7 +1,7 @@
 """Answers computed from values: `A or B`, yes or no over two values or one, and one date or measure of one thing.
 
 A question is parsed once: its options, and what is wanted of them. The value of an option is the date or number whose
-sentence is nearest to the question with the option in place of its wh-word. Without all values, or where they do not
+sentence is nearest to the question with the option instead of its wh-word. Without all values, or where they do not
 differ, nothing is computed. Source: reader.md 6.4, measured on HotpotQA and 2Wiki.
 """
 
@@ -271,7 +271,7 @@ _ROLE_BEFORE = re.compile(r"\bthe ([a-z]+) of (?:the )?(?:[a-z]+ ){0,2}$", re.IG
 
 
 def _asked_with(question: ParsedQuestion, option: Mention, options: Sequence[Mention]) -> str:
-    """The question with one option in place of its wh-word, and without the others."""
+    """The question with one option instead of its wh-word, and without the others."""
     text, low, high = question.text, options[0].start, options[-1].end
     between = text[options[0].end : options[-1].start] if len(options) == 2 else ""
     wh = re.search(rf"\b{question.wh}\b", text, re.IGNORECASE) if question.wh else None

@@ -170,7 +170,7 @@ class AskingReader:
         chat: Asks the model; concurrent, cached, retried.
         prompt: Of the task.
         fallback: Reads the whole item where the model gave nothing; None: then there is no answer.
-        budget_tokens: Of the question and all that is shown beside it, by `estimate_tokens`; None: `most_tokens`.
+        budget_tokens: Of the question and all that is shown with it, by `estimate_tokens`; None: `most_tokens`.
     """
 
     batches = True
@@ -299,10 +299,10 @@ def _citation(source: CitedSource, seen: Sequence[ContextPassage]) -> Citation |
     words = source.quote.split()
     if not words:
         return Citation(passage.passage_id, number=source.passage)
-    place = re.search(r"\s+".join(map(re.escape, words)), passage.text)
-    if place is None:
+    match = re.search(r"\s+".join(map(re.escape, words)), passage.text)
+    if match is None:
         return None
-    sentence = Sentence(passage.passage_id, place.group(), place.start(), place.end())
+    sentence = Sentence(passage.passage_id, match.group(), match.start(), match.end())
     return Citation(passage.passage_id, sentence, number=source.passage)
 
 

@@ -178,11 +178,11 @@ class GraphSearchStrategy(RankedStrategy):
         """
         graph, (entities, hops) = self._graph, reached
         keys = graph.keys
-        # Places of the reached entities that these passages mention, by hops, then number; the first of them.
+        # Indices of the reached entities that these passages mention, by hops, then number; the first of them.
         rows = [graph.indices[graph.indptr[n] : graph.indptr[n + 1]] for n in ranked[:EXPLAINED].tolist()]
         mentioned = np.isin(entities, np.concatenate(rows)) if rows else np.zeros(len(entities), dtype=np.bool_)
-        places = np.flatnonzero(mentioned)
-        shown = places[np.argsort(hops[places], kind="stable")][:_SHOWN]
+        indices = np.flatnonzero(mentioned)
+        shown = indices[np.argsort(hops[indices], kind="stable")][:_SHOWN]
         hop_of = dict(zip(entities[shown].tolist(), hops[shown].tolist(), strict=True))
         # To each the way from a start entity, over the smallest numbers.
         relations, ways = self._relations, []
@@ -222,7 +222,7 @@ class GraphSearchStrategy(RankedStrategy):
     def _joined(
         self, _nearest: Ranking | None, start: StartEntities, by_graph: Ranking
     ) -> tuple[Ranking, Fallback | None]:
-        """The ranking, and what took the place of the graph."""
+        """The ranking, and the replacement of the graph."""
         return by_graph, None if start.numbers else NOTHING_SEARCHED
 
 

@@ -143,7 +143,7 @@ class Found(NamedTuple):
 
     ranking: Ranking
     evidence: Evidence = Evidence()
-    # Seconds of the walk, or whatever came after the seeds; what of a batch's time is nobody's own is shared equally as
+    # Seconds of the walk, or whatever came after the seeds; batch time that belongs to no question is shared equally as
     # "seed".
     traversal: float = 0.0
     encoding: float | None = None  # Seconds of encoding, where there was any.

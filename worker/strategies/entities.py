@@ -27,7 +27,7 @@ class NameLookup:
     """Entities by key (folded, docs/decisions/0002) and by `norm_ws` name, else by a name merged into theirs."""
 
     def __init__(self, reader: IndexReader, find_exact: Callable[[str, str], Collection[int]] | None = None) -> None:
-        """Takes the index, and what finds entities by folded and `norm_ws` name in its place."""
+        """Takes the index, and a replacement that finds entities by folded and `norm_ws` name."""
         self._reader = reader
         self._find_exact = find_exact
 
@@ -70,7 +70,7 @@ class QuestionEntities:
     numbers: NDArray[np.intp]  # Entity numbers of the known ones, ascending, distinct.
     matched: tuple[str, ...]
     unmatched: tuple[str, ...]  # Keys that no passage mentions, ascending.
-    # Shape (n,), float64, beside `numbers`: how likely the name means each, 1 if it means no other. As in entity
+    # Shape (n,), float64, parallel to `numbers`: how likely the name means each, 1 if it means no other. As in entity
     # linking (commonness), the share of the passages that mention it.
     shares: NDArray[np.float64]
 
@@ -118,14 +118,14 @@ def entity_matcher(reader: IndexReader) -> Match:
 
 
 def entity_keys(reader: IndexReader) -> Callable[[str], str]:
-    """The key of a name to its entity's; a node of its own comes before every alias."""
+    """The key of a name to its entity's; a node with this key comes before every alias."""
     number_of = reader.artefact(GRAPH).number_of
     # aliases of a large version take a third of a second to read, and few questions need them
     return lambda key: key if key in number_of else reader.artefact(ALIASES).get(key, key)
 
 
 def entity_meanings(reader: IndexReader) -> Callable[[str], tuple[str, ...]]:
-    """The key of a name to those of all entities that it may mean: several where namesakes were told apart."""
+    """The key of a name to those of all entities that it may mean: several if namesakes were separated."""
     entity_of, namesakes = entity_keys(reader), reader.artefact(NAMESAKES)
     number_of = reader.artefact(GRAPH).number_of
 
@@ -144,7 +144,7 @@ class Start:
 
     entities: QuestionEntities
     seeds: WalkSeeds  # Of the walk.
-    fallback: Fallback | None  # What took the place of a missing part; None if nothing is missing.
+    fallback: Fallback | None  # Replacement of a missing part; None if nothing is missing.
 
     def evidence(self, passage_ids: Sequence[str], keys: Sequence[str], noun: str = "entities") -> Evidence:
         """Names and seeds; a uniform start is not listed passage by passage. `noun` says what the keys are of."""

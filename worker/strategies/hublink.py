@@ -66,9 +66,9 @@ def drawn_path(stored: StoredHubs, path: int, score: float, walked: Sequence[int
     keys, labels = stored.own_ids.of(nodes), stored.labels.of(nodes)
     names = [label or key for label, key in zip(labels, keys, strict=True)]
     edges = []
-    for place, (triple, is_forward) in enumerate(steps):
+    for number, (triple, is_forward) in enumerate(steps):
         label = (stored.predicates[int(graph.predicates[triple])],)
-        ends = keys[place], keys[place + 1]
+        ends = keys[number], keys[number + 1]
         edges.append(Edge(*ends, forward=label) if is_forward else Edge(*ends, backward=label))
     (text,) = stored.path_texts.of([int(stored.paths.path_texts[path])])
     line = f"{text} From the topic: {path_text(words_of(stored, walked))}" if walked else text
@@ -218,7 +218,7 @@ class HubStrategy:
         self._choice = HubChoice(stored.paths)
         self._topics = topics
         self._walk = TopicWalk(stored.graph, stored.paths, stored.unreached)
-        # Who takes questions apart; None if nobody is to.
+        # Splits questions; None if disabled.
         self._components: RuleComponents | ModelComponents | None = None
         if parameters.question_components != "off":
             self._components = rules = RuleComponents(reader.artefact(NAMES))
@@ -363,7 +363,7 @@ class HubStrategy:
         subjects = [int(self._stored.graph.subjects[triple]) if triple >= 0 else -1 for triple in triples]
         scored = [float(scores.paths[path]) for path in hub.paths]
         order = diversified(scored, subjects, self._parameters.diversity_penalty)
-        return [hub.paths[place] for place in order]
+        return [hub.paths[index] for index in order]
 
 
 def _reader(index: IndexReader, parameters: HubLinkParameters, services: Services, configured: Reader) -> HubReader:

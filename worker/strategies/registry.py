@@ -37,7 +37,7 @@ _DECLARING: Mapping[str, tuple[str, ...]] = {
     "arcana": ("graph-search", "fusion"),
 }
 MODULES: Mapping[str, str] = {name: module for module, names in _DECLARING.items() for name in names}
-"""Our strategies, in the order in which they are listed, and the module beside this one that declares each."""
+"""Our strategies, in the order in which they are listed, and the module here that declares each."""
 
 GROUP = "polyhop.strategies"
 

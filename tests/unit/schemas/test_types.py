@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.names import COMMON_WORDS, GIVEN_NAMES, NAME_PARTICLES, UNTYPED, UNTYPED_HEADS, title_keys
-from polyhop.schemas.types import HEADS, PLACES, mention_type, name_type, title_type
+from polyhop.schemas.types import HEADS, LOCATIONS, mention_type, name_type, title_type
 
 TYPES = {"PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK"}
 
@@ -84,7 +84,7 @@ def test_a_page_types_its_title(title: str, lead: str, expected: tuple[str | Non
 
 
 def test_the_lists_hold_lower_case_words() -> None:
-    lists = (HEADS, PLACES, UNTYPED, UNTYPED_HEADS, GIVEN_NAMES, NAME_PARTICLES, COMMON_WORDS)
+    lists = (HEADS, LOCATIONS, UNTYPED, UNTYPED_HEADS, GIVEN_NAMES, NAME_PARTICLES, COMMON_WORDS)
     assert all(word == word.lower().strip() != "" for words in lists for word in words)
     assert HEADS.keys().isdisjoint(UNTYPED_HEADS)
     assert set(HEADS.values()) == TYPES

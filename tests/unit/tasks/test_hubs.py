@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from memory_index import hubs_of, written
 
+from polyhop.schemas import hub_paths as paths
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.graph import NamedTriple, new_numbers
 from polyhop.schemas.hub_paths import SearchLimits
@@ -15,7 +16,7 @@ from polyhop.schemas.hubs import END_KINDS, LEVELS, HubGraph
 from polyhop.schemas.records import SourceKind
 from polyhop.schemas.settings import DOCUMENT, HubMode, HubSettings
 from polyhop.schemas.tables import ENTITIES
-from polyhop.tasks.hubs import paths, stage
+from polyhop.tasks.hubs import stage
 from polyhop.tasks.hubs.stage import HUBS_TABLE as HUBS
 from polyhop.warehouse.statements import statements
 from polyhop.warehouse.tables.connection import create_statement
@@ -57,7 +58,7 @@ def test_hubs_by_types_and_edges(mode: HubMode, min_edges: int, typed: str, expe
 def test_a_pair_of_predicate_and_label_means_either_direction() -> None:
     named = named_graph("P1 type Paper; P2 type Paper; List type P3; P4 kind Paper")
     labelled = [named.own_ids.index("Paper"), named.own_ids.index("List")]
-    found = paths.nodes_beside(named.graph, named.predicates.index("type"), labelled)
+    found = paths.neighbours_of(named.graph, named.predicates.index("type"), labelled)
     assert [named.own_ids[node] for node in found] == ["P1", "P2", "P3"]
 
 

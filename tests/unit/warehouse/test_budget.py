@@ -17,7 +17,7 @@ from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import BudgetExceededError, ConfigurationError
 from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.models import budget as counts
-from polyhop.warehouse.models.budget import Budget, believed, count_tokens, price_of
+from polyhop.warehouse.models.budget import Budget, count_tokens, plausible_counts, price_of
 from polyhop.warehouse.models.calls import RateLimiter, Stop, run_all
 
 PRICE = (1.0, 10.0)
@@ -108,7 +108,7 @@ def test_whatever_a_server_reports_the_limits_hold_by_our_own_count(calls: list[
         except BudgetExceededError:
             continue
         own = prompt, int(longest * share)
-        taken, _ = believed((reported_prompt, reported_completion), own, longest)
+        taken, _ = plausible_counts((reported_prompt, reported_completion), own, longest)
         budget.settle(reservation, used(*taken), own=used(*own))
         spent += sum(own)
     assert spent <= limit
@@ -261,5 +261,5 @@ def test_one_slot_is_never_asked_too_much_at_once(seconds: list[float], timeout:
 )
 def test_an_impossible_count_is_replaced_and_a_missing_one_filled(reported: tuple[int, int], is_replaced: bool) -> None:
     own = (100, 40)
-    assert believed(reported, own, 500) == (own if is_replaced else reported, is_replaced)
-    assert believed((0, 0), own, 500) == (own, False)
+    assert plausible_counts(reported, own, 500) == (own if is_replaced else reported, is_replaced)
+    assert plausible_counts((0, 0), own, 500) == (own, False)

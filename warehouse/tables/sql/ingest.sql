@@ -158,17 +158,17 @@ SELECT
     (SELECT coalesce(hex(bit_xor(md5_number(r::VARCHAR))), '') FROM records AS r),
     (SELECT coalesce(hex(bit_xor(md5_number(q::VARCHAR))), '') FROM quarantine AS q);
 
--- name: places_of_passages
+-- name: locations_of_passages
 -- Checksum of where passages stand in their records and documents.
 SELECT coalesce(hex(bit_xor(md5_number((passage_id, record_id, ordinal, start_offset)::VARCHAR))), '') FROM passages;
 
--- name: places_in_parts
+-- name: locations_in_parts
 -- Where each passage is in the source; -1 is the line of a record that was kept (records.py).
 CREATE OR REPLACE TEMP TABLE places AS
 SELECT passage_id, min((source, line))[1] AS source, nullif(min((source, line))[2], -1) AS line
 FROM read_parquet($passages) GROUP BY passage_id;
 
--- name: places_in_documents
+-- name: locations_in_documents
 -- The file of each passage, where its line is not known any more.
 CREATE OR REPLACE TEMP TABLE places AS
 SELECT p.passage_id, d.source, NULL::BIGINT AS line FROM passages AS p JOIN documents AS d USING (document_id);

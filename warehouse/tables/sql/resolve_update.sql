@@ -138,7 +138,7 @@ SELECT NOT EXISTS (
 CREATE OR REPLACE TEMP TABLE stated_relations AS
 FROM differing_relations
 UNION ALL
-SELECT r.* FROM relations_beside AS r WHERE r.source_key IN (FROM moved_keys) OR r.target_key IN (FROM moved_keys);
+SELECT r.* FROM adjacent_relations AS r WHERE r.source_key IN (FROM moved_keys) OR r.target_key IN (FROM moved_keys);
 
 -- name: touched_relations
 -- Ids of the relations that these are now and were before, and of those of moved entities.
@@ -188,11 +188,11 @@ CREATE OR REPLACE TEMP TABLE touched_texts AS SELECT DISTINCT proposition_id FRO
 CREATE OR REPLACE TEMP TABLE touched_names AS
 FROM touched_texts
 UNION
-SELECT proposition_id FROM (SELECT proposition_id, unnest(keys) AS key FROM stated_beside) SEMI JOIN moved_keys USING (key);
+SELECT proposition_id FROM (SELECT proposition_id, unnest(keys) AS key FROM adjacent_statements) SEMI JOIN moved_keys USING (key);
 
--- name: passages_beside
+-- name: adjacent_passages
 -- The passages that may say these: changed ones, and those that said them.
-CREATE OR REPLACE TEMP TABLE passages_beside AS
+CREATE OR REPLACE TEMP TABLE adjacent_passages AS
 FROM changed_passages
 UNION
 SELECT passage_id FROM passages_before SEMI JOIN touched_names USING (proposition_id);

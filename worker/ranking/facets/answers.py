@@ -71,9 +71,9 @@ def answer_of(units: Units, question: ReadQuestion, scores: PathScores, kinds: N
         return None
     confidence = PRECISION * min(float(met[hubs].min()) for met in scores.met)  # less where they are met in part
     # The word after `which`, `how many` and the like; None if there is none, or several.
-    counted = [place + 2 for place in range(len(texts)) if texts[place : place + 2] in _COUNTED]
-    places = counted or [place + 1 for place, text in enumerate(texts) if text in _OPENERS]
-    starts = places[0] if len(places) == 1 else None
+    counted = [position + 2 for position in range(len(texts)) if texts[position : position + 2] in _COUNTED]
+    positions = counted or [position + 1 for position, text in enumerate(texts) if text in _OPENERS]
+    starts = positions[0] if len(positions) == 1 else None
     counts = starts is not None and bool(counted)
     if starts is not None and _asks_for_hubs(units, question, scores, starts):
         # The names of the hubs, or their number; None if names are too many or conditions may not be understood.
@@ -114,7 +114,7 @@ def _meeting(question: ReadQuestion, scores: PathScores) -> NDArray[np.int32] | 
     return None if len(hubs) == 0 or (question.names_hub and len(hubs) > 1) else hubs
 
 
-def _asks_for_hubs(units: Units, question: ReadQuestion, scores: PathScores, place: int) -> bool:
+def _asks_for_hubs(units: Units, question: ReadQuestion, scores: PathScores, position: int) -> bool:
     """Returns whether a word of the hubs' type follows, with nothing but stop words and conditions between.
 
     It must not be a word of a field that is asked for (paper class).
@@ -122,7 +122,7 @@ def _asks_for_hubs(units: Units, question: ReadQuestion, scores: PathScores, pla
     fields = np.flatnonzero(scores.asked >= LEAST_ASKED).tolist()
     in_fields = {word.stem for field in fields for word in units.signature_words[field]}
     taken = {word for facet in question.facets for span in facet.mentions for word in range(*span)}
-    for number in range(place, len(question.words)):
+    for number in range(position, len(question.words)):
         word = question.words[number]
         if word.stem in question.types and number not in taken:
             following = question.words[number + 1].stem if number + 1 < len(question.words) else ""
@@ -135,19 +135,19 @@ def _asks_for_hubs(units: Units, question: ReadQuestion, scores: PathScores, pla
 def _unused_count(question: ReadQuestion, field: Sequence[Word]) -> int:
     """Words that may be conditions which were not understood; verbs of plain questions are among them."""
     known = question.types | {word.stem for word in field}
-    words = [question.words[place] for place in question.unused]
+    words = [question.words[position] for position in question.unused]
     return sum(not word.is_stop and word.stem not in known and word.text.lower() not in _COUNTING for word in words)
 
 
 def _paths_of_field(units: Units, question: ReadQuestion, field: int, hubs: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Paths of a field from some hubs; for each condition those beside a value that meets it, if there are some."""
+    """Paths of a field from some hubs; for each condition those next to a value that meets it, if there are some."""
     paths = np.sort(units.paths_of_signature(field))
     paths = paths[np.isin(units.path_hubs[paths], hubs)]
     for facet in question.facets:
         meeting = [document for document, strength in facet.documents.items() if strength >= LEAST_MET]
         parents = units.path_parents[units.document_paths.of_all(meeting)]
-        is_beside = np.isin(units.path_parents[paths], parents)
-        paths = paths[is_beside] if is_beside.any() else paths
+        is_sibling = np.isin(units.path_parents[paths], parents)
+        paths = paths[is_sibling] if is_sibling.any() else paths
     return paths
 
 

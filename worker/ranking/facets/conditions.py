@@ -49,14 +49,14 @@ class NumberRange:
 
 
 def number_ranges(words: Sequence[Word]) -> list[NumberRange]:
-    """Ranges in order of their places, without overlap."""
+    """Ranges in order of their positions, without overlap."""
     texts = [word.text.lower() for word in words]
     measures = measures_of(words)
     found: list[NumberRange] = []
     for number, one in enumerate(measures):
         if found and one.start < found[-1].end:
             continue
-        # `between a and b`, `from a to b`, in any order of a and b; what lies between them tells which.
+        # `between a and b`, `from a to b`, in any order of a and b; the words between them decide.
         other = measures[min(number + 1, len(measures) - 1)]
         opening = PAIRS.get(" ".join(texts[one.end : other.start]))
         if opening in texts[max(0, one.start - 4) : one.start] and other.is_duration == one.is_duration:
@@ -70,8 +70,8 @@ def number_ranges(words: Sequence[Word]) -> list[NumberRange]:
 
 def _one_end(texts: Sequence[str], one: Measure, begin: int) -> NumberRange | None:
     """`before a`, `more than about a`, `at least a`: the nearest opener among three words, none before `begin`."""
-    for place in range(one.start - 1, max(begin, one.start - 3) - 1, -1):
-        word, before = texts[place], texts[place - 1] if place else ""
+    for position in range(one.start - 1, max(begin, one.start - 3) - 1, -1):
+        word, before = texts[position], texts[position - 1] if position else ""
         if word == "than" and before in COMPARED:
             side, is_inclusive, opening = COMPARED[before], False, before
         elif word in LEAST_MOST and before == "at":
@@ -86,7 +86,7 @@ def _one_end(texts: Sequence[str], one: Measure, begin: int) -> NumberRange | No
     return None
 
 
-HUB = -1  # In place of a signature: the label of the hub itself.
+HUB = -1  # Instead of a signature: the label of the hub itself.
 
 NEAR = 3  # Words around a mention among which its introducer is looked for.
 
@@ -115,7 +115,7 @@ class ReadQuestion:
     words: Sequence[Word]  # Its words.
     facets: tuple[Facet, ...]  # Its conditions, in order of their first mention.
     shares: NDArray[np.float64]  # Shape (s,): how much of each signature's words the question has besides, 0 to 1.
-    unused: tuple[int, ...] = ()  # Words, by place, that are in no condition and in the name of no field of one.
+    unused: tuple[int, ...] = ()  # Words, by position, that are in no condition and in the name of no field of one.
     types: frozenset[str] = frozenset()  # Stems of the hubs' types.
 
     @property
@@ -125,33 +125,35 @@ class ReadQuestion:
 
     @property
     def rest(self) -> str:
-        """The question with `it` in place of what its facets name, without the words of the hubs' types.
+        """The question with `it` instead of what its facets name, without the words of the hubs' types.
 
         These stay after `kind of` and the like.
         """
         starts = {start: end for facet in self.facets for start, end in facet.mentions}
-        texts, place = [], 0
-        while place < len(self.words):
-            if place in starts:
+        texts, position = [], 0
+        while position < len(self.words):
+            if position in starts:
                 texts.append("it")
-                place = starts[place]
+                position = starts[position]
                 continue
-            if not self._is_type(place):
-                texts.append(self.words[place].text)
-            place += 1
+            if not self._is_type(position):
+                texts.append(self.words[position].text)
+            position += 1
         return " ".join(texts)
 
     @property
-    def words_beside_hubs(self) -> Sequence[Word]:
+    def words_without_hubs(self) -> Sequence[Word]:
         """Its words without those that name a hub and nothing else, and without those of the hubs' types."""
         facets = [facet for facet in self.facets if facet.signatures == (HUB,)]
-        named = {place for facet in facets for span in facet.mentions for place in range(*span)}
-        return [word for place, word in enumerate(self.words) if place not in named and not self._is_type(place)]
+        named = {position for facet in facets for span in facet.mentions for position in range(*span)}
+        return [
+            word for position, word in enumerate(self.words) if position not in named and not self._is_type(position)
+        ]
 
-    def _is_type(self, place: int) -> bool:
-        before = [word.text.lower() for word in self.words[max(0, place - 2) : place]]
+    def _is_type(self, position: int) -> bool:
+        before = [word.text.lower() for word in self.words[max(0, position - 2) : position]]
         is_asked = len(before) == 2 and before[0] in _KINDS and before[1] == "of"
-        return self.words[place].stem in self.types and not is_asked
+        return self.words[position].stem in self.types and not is_asked
 
 
 def read_question(
@@ -175,10 +177,10 @@ def read_question(
         hubs = distinct(units.label_hubs.of_all(mention.labels))
         signatures = distinct(units.document_signatures[documents])
         # Words of its fields near a mention introduce it, and ask for nothing (rule 3).
-        for place in range(max(0, mention.start - NEAR), min(len(words), mention.end + NEAR)):
-            is_free = not is_taken[place] and not words[place].is_stop
-            if is_free and (fields.shares([meanings[place]])[signatures] > 0).any():
-                introducers.add(place)
+        for position in range(max(0, mention.start - NEAR), min(len(words), mention.end + NEAR)):
+            is_free = not is_taken[position] and not words[position].is_stop
+            if is_free and (fields.shares([meanings[position]])[signatures] > 0).any():
+                introducers.add(position)
         # One facet per set of fields, whose mentions are alternatives; but one per range of numbers.
         key = (*([HUB] if len(hubs) else []), *signatures.tolist())
         is_range = not mention.labels
@@ -190,17 +192,17 @@ def read_question(
         )
         for hub in hubs.tolist():
             facet.hubs[hub] = max(mention.strength, facet.hubs.get(hub, 0.0))
-    remaining = [place for place in range(len(words)) if not is_taken[place] and place not in introducers]
+    remaining = [position for position in range(len(words)) if not is_taken[position] and position not in introducers]
     given = sorted({signature for facet in facets.values() for signature in facet.signatures} - {HUB})
-    unused = [place for place in remaining if not (fields.shares([meanings[place]])[given] > 0).any()]
-    shares = fields.shares([meanings[place] for place in remaining])
+    unused = [position for position in remaining if not (fields.shares([meanings[position]])[given] > 0).any()]
+    shares = fields.shares([meanings[position] for position in remaining])
     return ReadQuestion(words, tuple(facets.values()), shares, tuple(unused), types)
 
 
 def _with_ranges(
     units: Units, fields: Fields, words: Sequence[Word], mentions: Sequence[Mention]
 ) -> list[tuple[Mention, NDArray[np.int32]]]:
-    """Mentions with the documents that each admits, and ranges in place of the mentions of their numbers."""
+    """Mentions with the documents that each admits, and ranges instead of the mentions of their numbers."""
     found = [(mention, distinct(units.label_documents.of_all(mention.labels))) for mention in mentions]
     numbers = units.label_numbers[units.document_labels]
     count = len(units.signature_texts)
@@ -215,11 +217,11 @@ def _with_ranges(
         if limits.is_time is not None and (is_limited & (is_time == limits.is_time)).any():
             is_limited &= is_time == limits.is_time
         documents = np.flatnonzero(is_within & is_limited[units.document_signatures]).astype(np.int32)
-        beside = [one for one in found if one[0].end <= limits.start or limits.end <= one[0].start]
+        outside = [one for one in found if one[0].end <= limits.start or limits.end <= one[0].start]
         inside = [one for one in found if limits.start <= one[0].start and one[0].end <= limits.end]
-        if len(documents) and len(beside) + len(inside) == len(found):
+        if len(documents) and len(outside) + len(inside) == len(found):
             span = frozenset(range(limits.start, limits.end))
-            found = [*beside, (Mention(limits.start, limits.end, span, (), 1.0), documents)]
+            found = [*outside, (Mention(limits.start, limits.end, span, (), 1.0), documents)]
     return sorted(found, key=lambda one: one[0].start)
 
 
@@ -307,17 +309,17 @@ _EXTREMES = {
 
 
 _ORDERS = frozenset(("first", "last", "to", "at", "on"))
-"""Beside a superlative: all are asked for, in an order (newest first, newest to oldest)."""
+"""With a superlative: all are asked for, in an order (newest first, newest to oldest)."""
 
 
 def asked_extreme(words: Sequence[Word]) -> tuple[Kind, bool] | None:
     """The kind of number whose largest (True) or smallest value a question asks for; None: for no such value."""
     texts = [word.text.lower() for word in words]
-    for place, text in enumerate(texts):
-        if _ORDERS.intersection(texts[max(0, place - 1) : place + 2]):
+    for position, text in enumerate(texts):
+        if _ORDERS.intersection(texts[max(0, position - 1) : position + 2]):
             continue
-        following = words[place + 1] if place + 1 < len(words) else None
-        if text == "most" and texts[place - 1 : place] == ["the"] and following and not following.is_stop:
+        following = words[position + 1] if position + 1 < len(words) else None
+        if text == "most" and texts[position - 1 : position] == ["the"] and following and not following.is_stop:
             if following.text.lower() in ("recent", "recently"):
                 return Kind.TIME, True
             if following.text.lower() not in FREQUENCIES:

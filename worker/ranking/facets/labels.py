@@ -183,7 +183,7 @@ def find_mentions(
         is_shared: Shape (l,): labels in which several paths end.
 
     Returns:
-        By place; spans do not overlap.
+        By position; spans do not overlap.
     Cost: O(labels that share a word with the question), and words * labels that it covers well.
     """
     matches = _matches(index, meanings, least_coverage)
@@ -203,21 +203,21 @@ def find_mentions(
     mentions = []
     for (start, end, _), rows in spans.items():
         labels = windows["label"][rows]
-        places = matches["place"][np.isin(matches["label"], labels)]
-        inside = frozenset(places[(places >= start) & (places < end)].tolist())
+        positions = matches["position"][np.isin(matches["label"], labels)]
+        inside = frozenset(positions[(positions >= start) & (positions < end)].tolist())
         mentions.append(Mention(start, end, inside, tuple(labels.tolist()), float(windows["coverage"][rows].max())))
     # A left word that occurs in one short value only, which several hubs have, mentions it in part (depression).
-    for place in np.flatnonzero(~is_taken).tolist():
-        own = index.numbers.get(words[place].stem)
-        if own is None or words[place].is_stop or own in index.predicate_stems:
+    for position in np.flatnonzero(~is_taken).tolist():
+        own = index.numbers.get(words[position].stem)
+        if own is None or words[position].is_stop or own in index.predicate_stems:
             continue
         labels = index.labels_with(own)
         if len(labels) == 1 and is_shared[labels[0]] and index.lengths[labels[0]] <= LONGEST_IN_PART:
-            mentions.append(Mention(place, place + 1, frozenset((place,)), (int(labels[0]),), PART_STRENGTH))
+            mentions.append(Mention(position, position + 1, frozenset((position,)), (int(labels[0]),), PART_STRENGTH))
     return sorted(mentions, key=lambda mention: mention.start)
 
 
-_MATCH = np.dtype([("label", np.int64), ("stem", np.int64), ("place", np.int64), ("factor", np.float64)])
+_MATCH = np.dtype([("label", np.int64), ("stem", np.int64), ("position", np.int64), ("factor", np.float64)])
 _WINDOW = np.dtype(
     [("label", np.int64), ("start", np.int64), ("end", np.int64), ("coverage", np.float64), ("score", np.float64)]
 )
@@ -226,9 +226,9 @@ _WINDOW = np.dtype(
 def _matches(index: LabelIndex, meanings: Meanings, least: float) -> NDArray[Any]:
     """Words of the question that are words of labels which all of it covers well enough: rows of `_MATCH`.
 
-    In ascending order of label, stem, descending factor, and place.
+    In ascending order of label, stem, descending factor, and position.
     """
-    triples = [(stem, place, factor) for place, found in enumerate(meanings) for stem, factor in found]
+    triples = [(stem, position, factor) for position, found in enumerate(meanings) for stem, factor in found]
     best: dict[int, float] = {}
     for number, _, factor in triples:
         best[number] = max(factor, best.get(number, 0.0))
@@ -237,14 +237,14 @@ def _matches(index: LabelIndex, meanings: Meanings, least: float) -> NDArray[Any
         total[index.labels_with(number)] += best[number] * index.idf[number]
     is_covered = index.is_named & (total >= (least - 1e-9) * index.weights)
     parts = [np.empty(0, dtype=_MATCH)]
-    for number, place, factor in triples:
+    for number, position, factor in triples:
         labels = index.labels_with(number)
         labels = labels[is_covered[labels]]
         part = np.empty(len(labels), dtype=_MATCH)
-        part["label"], part["stem"], part["place"], part["factor"] = labels, number, place, factor
+        part["label"], part["stem"], part["position"], part["factor"] = labels, number, position, factor
         parts.append(part)
     matches = np.concatenate(parts)
-    return matches[np.lexsort((matches["place"], -matches["factor"], matches["stem"], matches["label"]))]
+    return matches[np.lexsort((matches["position"], -matches["factor"], matches["stem"], matches["label"]))]
 
 
 def _windows(index: LabelIndex, matches: NDArray[Any], words: Sequence[Word], least: float) -> NDArray[Any]:
@@ -256,22 +256,22 @@ def _windows(index: LabelIndex, matches: NDArray[Any], words: Sequence[Word], le
     reaches = np.cumsum(is_content) - is_content
     parts = [np.empty(0, dtype=_WINDOW)]
     for start, reach in enumerate(reaches.tolist()):
-        is_inside = (matches["place"] >= start) & (
-            reaches[matches["place"]] < reach + index.content_lengths[matches["label"]]
+        is_inside = (matches["position"] >= start) & (
+            reaches[matches["position"]] < reach + index.content_lengths[matches["label"]]
         )
         inside = matches[is_inside]
-        if not np.any(inside["place"] == start):
+        if not np.any(inside["position"] == start):
             continue
         is_first = np.ones(len(inside), dtype=np.bool_)  # a label's stem counts once
         is_first[1:] = (inside["label"][1:] != inside["label"][:-1]) | (inside["stem"][1:] != inside["stem"][:-1])
         kept = inside[is_first]
         labels, firsts = np.unique(kept["label"], return_index=True)
-        begins = np.minimum.reduceat(kept["place"], firsts)
+        begins = np.minimum.reduceat(kept["position"], firsts)
         matched = np.add.reduceat(kept["factor"] * index.idf[kept["stem"]], firsts)
         coverages = matched / index.weights[labels]
         part = np.empty(len(labels), dtype=_WINDOW)
         part["label"], part["start"], part["coverage"], part["score"] = labels, begins, coverages, matched * coverages
-        part["end"] = np.maximum.reduceat(kept["place"], firsts) + 1
+        part["end"] = np.maximum.reduceat(kept["position"], firsts) + 1
         has_content = np.maximum.reduceat(~index.is_stop[kept["stem"]], firsts)
         parts.append(part[has_content & (begins == start) & (coverages >= least - 1e-9)])
     return np.concatenate(parts)

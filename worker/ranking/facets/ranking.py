@@ -184,9 +184,9 @@ class FacetRanking:
         compared = self._compared(question.words)
         similar, rest_similar = self._cosines(vector, compared), self._cosines(rest, compared)
         hub_scores, documents = self.soft(question.words, similar)
-        beside = question.words_beside_hubs
-        if len(beside) < len(question.words):
-            documents = self._documents_of(beside, rest_similar)[0]
+        remaining = question.words_without_hubs
+        if len(remaining) < len(question.words):
+            documents = self._documents_of(remaining, rest_similar)[0]
 
         met = [self._met(facet) for facet in question.facets]
         hubs = np.ones(units.hub_count)
@@ -321,13 +321,13 @@ def _sum_of_best(entries: _Entries, scores: Floats, count: int) -> Floats:
             while row < runs[run + 1]:
                 found = max(found, scores[documents[row]])
                 row += 1
-            for place in range(count):  # in order without a branch: half the time of an insertion
-                kept = largest[place]
-                largest[place] = max(kept, found)
+            for rank in range(count):  # in order without a branch: half the time of an insertion
+                kept = largest[rank]
+                largest[rank] = max(kept, found)
                 found = min(kept, found)
         total = 0.0
-        for place in range(count):
-            total += largest[place]
+        for rank in range(count):
+            total += largest[rank]
         sums[hub] = total
     return sums
 

@@ -86,8 +86,8 @@ def units_of(
     spelled = [names[node] for node in nodes.tolist()]
     spellings = sorted(set(spelled))
     words = [tuple(words_of(text)) for text in spellings]
-    place = {text: number for number, text in enumerate(spellings)}
-    text_of_node = np.fromiter(map(place.__getitem__, spelled), dtype=np.int64, count=len(spelled))
+    number_of_text = {text: number for number, text in enumerate(spellings)}
+    text_of_node = np.fromiter(map(number_of_text.__getitem__, spelled), dtype=np.int64, count=len(spelled))
     labels = LabelIndex(words, [words_of(humanised(predicate)) for predicate in predicates])
     label_of_text = np.fromiter(map(labels.number_of, words), dtype=np.int32, count=len(words))
 
@@ -151,7 +151,7 @@ def signatures_of(graph: HubGraph, paths: HubPaths) -> tuple[NDArray[np.int32], 
     order = sorted(used.tolist(), key=known.__getitem__)
     rank = np.zeros(len(known), dtype=np.int32)
     rank[order] = np.arange(len(order))
-    return rank[number], [known[place] for place in order]
+    return rank[number], [known[number] for number in order]
 
 
 class Kind(IntFlag):

@@ -305,7 +305,7 @@ def test_words_of_the_hubs_type_are_not_encoded_unless_its_kind_is_asked_for(bri
     ranking = ranking_of(bridges)
     assert ranking.read("Which bridge over the Severn is long?").rest == "Which over the it is long"
     assert ranking.read("What kind of bridge is long?").rest == "What kind of bridge is long"
-    assert [word.text for word in ranking.read("Which bridge is long?").words_beside_hubs] == ["Which", "is", "long"]
+    assert [word.text for word in ranking.read("Which bridge is long?").words_without_hubs] == ["Which", "is", "long"]
 
 
 @pytest.mark.parametrize(

@@ -115,5 +115,5 @@ def test_the_engine_on_a_database_asks_with_its_rules_and_drops_duplicates_up_to
 
 
 def test_a_thin_client_needs_a_server(memory_index: Any) -> None:
-    with pytest.raises(ConfigurationError, match="set engine=neo4j, too"):
+    with pytest.raises(ConfigurationError, match="requires engine=neo4j"):
         make("qasa", memory_index, {"thin_client": True})
