@@ -111,7 +111,7 @@ def paths_from(named: paths.NamedGraph, found: paths.HubSearch, hub: str) -> lis
     arrays = paths.path_arrays(found)
     number = arrays["hubs"].tolist().index(named.own_ids.index(hub))
     first, end = arrays["path-starts"][number : number + 2].tolist()
-    named_paths = list(named.paths(arrays["triple-starts"], arrays["path-triples"]))
+    named_paths = list(named.paths(arrays["triple-starts"], arrays["path-triples"]))  # type: ignore[arg-type]
     kinds = [END_KINDS[kind] for kind in arrays["end-kinds"].tolist()]
     return [f"{path_words(named_paths[path])} {kinds[path]}" for path in range(first, end)]
 
