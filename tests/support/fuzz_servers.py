@@ -99,6 +99,7 @@ def is_answered(line: bytes) -> bool:
     """Returns True if a line of MCP needs a reply: all do but notifications and responses of JSON-RPC 2.0."""
     try:
         message = json.loads(line)
+        json.dumps(message, ensure_ascii=False).encode()  # fails for half a surrogate
         line.decode()
     except (ValueError, RecursionError):
         return True
