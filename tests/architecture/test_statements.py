@@ -137,7 +137,7 @@ EMPTY_ROWS = {
     "SELECT ''::VARCHAR AS name, 0::BIGINT AS number LIMIT 0": ("extract.counts",),
     "SELECT ''::VARCHAR AS passage_id, ''::VARCHAR AS reason LIMIT 0": ("ingest.faults",),
     "SELECT 0::BIGINT AS good LIMIT 0": ("graph_source.lines",),
-    "SELECT ''::VARCHAR AS id, ''::VARCHAR AS place LIMIT 0": ("updates.files",),
+    "SELECT ''::VARCHAR AS id, ''::VARCHAR AS column_name LIMIT 0": ("updates.files",),
     "FROM extraction_ledger": ("extract.ledger",),
     "FROM quarantine": (
         *("graph_source.quarantine", "graph_texts.refused", "graph_texts.quarantine"),
