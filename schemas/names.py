@@ -331,8 +331,8 @@ def split_sentences(text: str, *, is_english: bool = True) -> list[tuple[int, in
     found = []
     start = 0
     for match in (_SENTENCE_END if is_english else _OTHER_STOP).finditer(text):
-        start, end = match.span()
-        is_ordinal = not is_english and match[0].strip() == "." and _ORDINAL.search(text[max(0, start - 4) : start])
+        stop, end = match.span()
+        is_ordinal = not is_english and match[0].strip() == "." and _ORDINAL.search(text[max(0, stop - 4) : stop])
         if _ends(text, match) and not (is_ordinal and end < len(text)):
             found.append((start, end))
             start = end

@@ -65,7 +65,7 @@ def _current(root: Path) -> tuple[str, list[str]]:
         (f"index good.jsonl {T} --set corpus.language=xx", 2, "there is no language 'xx'"),
         (f"index good.jsonl {T} --graph g.jsonl", 2, "name a SOURCE or a graph (--graph)"),
         (f"index good.jsonl {T} --graph-sources t.jsonl", 2, "--graph-sources needs --graph"),
-        (f"index {T} --graph g.jsonl --extractor rules", 2, "nothing is extracted from it"),
+        (f"index {T} --graph g.jsonl --extractor rules", 2, "nothing is extracted from a knowledge graph"),
         ("index good.jsonl --index new --set extraction.extractor=import:none.jsonl", 1, "none.jsonl"),
         (f"index good.jsonl {T} --root /proc/polyhop", 1, "/proc/polyhop"),
         (f"index {T} --root good.jsonl", 1, "a file is where a folder is needed"),

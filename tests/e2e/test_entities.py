@@ -129,7 +129,7 @@ def test_edits_hold_from_the_next_run_on_and_after_edits_of_the_corpus(edit: Cal
 
 
 def test_the_last_decision_counts_and_one_that_cannot_be_is_one_sentence(edit: Call, command: Call, root: Path) -> None:
-    assert "Nothing was decided" in command("entities edit list --index edited").stdout
+    assert "has no edits of entities" in command("entities edit list --index edited").stdout
     for line in ("merge Danube Donau", "retype Ulm PERSON", "split Donau Danube", "retype Ulm NONE"):
         edit(line)
     for line, said in (

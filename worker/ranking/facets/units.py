@@ -151,7 +151,7 @@ def signatures_of(graph: HubGraph, paths: HubPaths) -> tuple[NDArray[np.int32], 
     order = sorted(used.tolist(), key=known.__getitem__)
     rank = np.zeros(len(known), dtype=np.int32)
     rank[order] = np.arange(len(order))
-    return rank[number], [known[number] for number in order]
+    return rank[number], [known[index] for index in order]
 
 
 class Kind(IntFlag):
