@@ -34,6 +34,7 @@ from polyhop.warehouse.files.versions import default_strategy_of, strategies_of
 from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.warehouse.machine import machine, now, peak_rss_mb
 from polyhop.warehouse.open import open_published
+from polyhop.warehouse.open_models import require_named_encoder
 from polyhop.worker.answer import AnsweredQuestion, Answerer, ClosedBookAnswerer
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.base import StrategySpec
@@ -133,6 +134,10 @@ def run_evaluation(
         published = session.published
         filtered = session.where(request.where)
         answerers, left_out = _served(filtered, request, variants)
+        if any(STRATEGIES[variant.strategy].needs_question_vector for variant in variants.values()):
+            folder = published.layout.index(published.name)
+            for record in published.manifest.vectors.values():
+                require_named_encoder(settings, folder, record.encoder)
         if request.closed_book:
             answerers[CLOSED_BOOK] = session.closed_book()
         baselines = _baselines_of(request, list(answerers))

@@ -567,8 +567,8 @@ class Settings(Section):
         1000,
         ge=100,
         le=1_000_000,
-        description="Megabytes that ad-hoc SQL may take: a query of `polyhop sql` and `Index.sql`, or all queries of a "
-        "server together.",
+        description="Megabytes that ad-hoc SQL may take: all queries of a server together; a query of `polyhop sql` "
+        "and `Index.sql` as far as DuckDB counts it.",
     )
     batch_size: int = Field(500, ge=1, le=100_000, description="Passages per batch of a stage.")
     keep_versions: int = Field(3, ge=1, le=1000, description="Published versions to keep, in addition to those in use.")

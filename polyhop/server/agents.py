@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_LISTED = 200  # rows of a query, entities, ids; chosen: a model's context holds them
-SQL_LIMITS = QueryLimits(MAX_LISTED, 30.0, 1 << 20)  # of a query; chosen: a model's context holds less
+SQL_LIMITS = QueryLimits(MAX_LISTED, 30.0, 1 << 19)  # of a query; chosen: MCP sends rows twice, 1 MB in all
 MAX_DOCUMENT = 1_000  # passages of a document that are shown; chosen: a model's context holds no more
 INSTRUCTIONS = "Answers multi-hop questions from published indexes, which polyhop://indexes lists. Use ask first."
 ASK = "Answers a question, also one that needs several documents, with the passages that support it."

@@ -79,22 +79,37 @@ class Gate:
             if scope["path"].startswith(_OPEN_PATHS):
                 await self._app(scope, _bounded(receive, refused, MAX_OPEN_BYTES), send_guarded)
             else:
-                await self._count(scope, _bounded(receive, refused, MAX_BODY_BYTES), send_guarded)
+                await self._count(scope, _bounded(receive, refused, MAX_BODY_BYTES), send_guarded, refused)
         except RefusedError as error:
             refused = [error]
         if refused and not has_begun:
             answer = _refusal(scope, refused.pop())
             await answer(scope, receive, send_guarded)
 
-    async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on unless as many as may be are answered already."""
-        if self._running >= MAX_REQUESTS:
-            raise RefusedError(503, f"The server already answers {MAX_REQUESTS} requests; try again later.")
-        self._running += 1
+    async def _count(self, scope: Scope, receive: Receive, send: Send, refused: list[RefusedError]) -> None:
+        """Passes a request on; it takes one of `MAX_REQUESTS` places from when its body is complete."""
+        headers, is_counted = Headers(scope=scope), False
+
+        def count() -> None:
+            nonlocal is_counted
+            if self._running >= MAX_REQUESTS:
+                sentence = f"The server already answers {MAX_REQUESTS} requests; ask again later."
+                refused.append(RefusedError(503, sentence))
+                raise refused[-1]
+            self._running, is_counted = self._running + 1, True
+
+        async def receive_counted() -> Message:
+            message = await receive()
+            if not is_counted and not message.get("more_body", False):
+                count()
+            return message
+
+        if headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
+            count()
         try:
-            await self._app(scope, receive, send)
+            await self._app(scope, receive_counted, send)
         finally:
-            self._running -= 1
+            self._running -= is_counted
 
     def _check(self, scope: Scope) -> None:
         headers, path = Headers(scope=scope), scope["path"]

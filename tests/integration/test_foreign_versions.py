@@ -3,6 +3,8 @@
 import json
 import shutil
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -16,9 +18,11 @@ import pytest
 from small_indexes import indexed, write_rows
 
 import polyhop
+from polyhop.flows.evaluate import run_evaluation
 from polyhop.flows.index import known_request
 from polyhop.flows.maintain import run_verify
 from polyhop.schemas.errors import ConfigurationError, PolyhopError, SourceError, StoreError
+from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import EncoderSettings, Settings
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.layout import Layout
@@ -141,6 +145,32 @@ def test_a_run_stops_where_only_the_manifest_names_an_encoder(
     with pytest.raises(ConfigurationError, match="which your settings do not"):
         indexed(Settings(root=attacker.own.root, strategies=("dense",)), source, NAME, replaces=True)
     assert listener[1] == []
+
+
+def test_an_evaluation_stops_where_only_the_manifest_names_an_encoder(attacker: Attacker, tmp_path: Path) -> None:
+    attacker.change_manifest(with_encoder(ENCODERS[0], "http://127.0.0.1:9/v1"))
+    attacker.push()
+    attacker.pull()
+    questions = write_rows(tmp_path / "q.jsonl", [{"id": "1", "question": QUESTION, "answers": ["Mount 3"]}])
+    request = EvaluationRequest(questions, NAME, ("dense",))
+    with pytest.raises(ConfigurationError, match="which your settings do not"):
+        run_evaluation(Settings(root=attacker.own.root), request)
+
+
+LEAVES_OPEN = """
+import sys, polyhop
+with polyhop.open_index(sys.argv[2], root=sys.argv[1]) as index:
+    index.ask("Where is Lake 3?", strategy="dense")
+record = {"id": "new", "title": "Lake 99", "text": "Lake 99 lies near Mount 99."}
+polyhop.add([record], index=sys.argv[2], root=sys.argv[1])
+"""
+
+
+def test_a_script_that_asks_and_adds_leaves_no_object_of_duckdb_open(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made, tmp_path / "root")
+    words = [sys.executable, "-c", LEAVES_OPEN, str(tmp_path / "root"), NAME]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "nanobind" not in done.stderr
 
 
 def test_an_encoder_named_without_its_address_asks_for_the_address(

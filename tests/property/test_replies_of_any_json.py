@@ -120,3 +120,10 @@ def test_vectors_of_any_json_are_of_length_one_or_refused(vectors: list[Any]) ->
 @pytest.mark.parametrize("value", ["0 JAN 0 3000000000:0", "1 Jan 99999999999 00:00:00", "9" * 400, "nan"])
 def test_a_retry_after_beyond_any_date_is_left_out(value: str) -> None:
     assert parse_retry_after(value, datetime.now(UTC)) is None
+
+
+def test_a_usage_of_more_digits_than_python_converts_counts_as_absent() -> None:
+    long = line({"prompt_tokens": 7}).replace(b"7", b"9" * 5_000)
+    key, answer, _ = batch_reply(long)
+    assert answer
+    assert (key, answer.prompt_tokens) == ("k", 0)

@@ -35,6 +35,7 @@ from polyhop.warehouse.models.endpoints import (
     response_format,
     retry_after_of,
     server_words,
+    whole_number,
     within,
 )
 
@@ -111,7 +112,7 @@ class OpenaiServer:
             reach = connection_reach(error) or (Reach.UNREACHED if isinstance(error, httpx.InvalidURL) else Reach.LOST)
             raise self._failed(Failure(reach, one_line(connection_words(error) or str(error)))) from error
         try:
-            document = response.json()
+            document = response.json(parse_int=whole_number)
         except (ValueError, RecursionError):
             document = None
         if not response.is_success:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum
 from functools import cache
-from math import isfinite
+from math import inf, isfinite
 from threading import Thread
 from typing import Any, Generic, TypeVar
 
@@ -241,6 +241,14 @@ def token_count(reported: object) -> int:
     if isinstance(reported, bool) or not isinstance(reported, int | float) or not 0 <= reported < MOST_TOKENS:
         return 0
     return int(reported) if reported == int(reported) else 0
+
+
+def whole_number(digits: str) -> int | float:
+    """Parses a whole number of JSON; infinity if it has more digits than any count (Python refuses 4,301 and more)."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else inf
+
+
+_MOST_DIGITS = 40  # chosen: twice those of 64 bits
 
 
 def completion_of(document: Any) -> Answer[Completion]:

@@ -39,6 +39,7 @@ from polyhop.warehouse.models.endpoints import (
     response_format,
     retry_after_of,
     server_words,
+    whole_number,
     within,
 )
 
@@ -328,7 +329,7 @@ def _batch_state(batch: Any) -> BatchState:
 def batch_reply(line: bytes) -> tuple[str, Answer[Completion] | None, str]:
     """Custom id of a line of a batch's files ("": it cannot be read), its answer, and the class of its error."""
     try:
-        document = json.loads(line)
+        document = json.loads(line, parse_int=whole_number)
         key, response = str(document["custom_id"]), document["response"]
         if response is None or response["status_code"] != 200:
             error = document.get("error")

@@ -4,6 +4,7 @@ Files are attached to instances of DuckDB that are kept: to make one takes 20 ms
 opens its tables forty times; to attach and detach a file takes less than one.
 """
 
+import atexit
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -123,6 +124,7 @@ def _spill_folder(path: Path) -> Path:
     return path.with_name(f"{path.name}.tmp")
 
 
+@atexit.register  # DuckDB prints what an interpreter leaves open
 def close_idle() -> None:
     """Closes the unused instances, each of which keeps the memory that its statements took."""
     for key in list(_idle):

@@ -45,7 +45,7 @@ TOO_MUCH_MEMORY = "The query takes more memory than sql_memory_mb allows; select
 _EXPLAIN = re.compile(
     r"\s*EXPLAIN(?:\s+ANALYZE)?(?:\s*\((?:ANALYZE|FORMAT)\b[\w\s,]*\))?(?P<explained>.*)", re.IGNORECASE | re.DOTALL
 )
-_TEMPORAL = re.compile(r"date|time")  # of Arrow's names of types, nested ones included
+_TEMPORAL = re.compile(r"date|time|interval")  # of Arrow's names of types, nested ones included
 _PRAGMA = re.compile(
     r"\s*PRAGMA\s+(collations|database_list|database_size|functions|show_tables|show_tables_expanded|storage_info|"
     r"table_info|version)\b",
@@ -118,10 +118,13 @@ def run_query(
 
 
 def _readable(connection: duckdb.DuckDBPyConnection, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column; as text if it holds what Python cannot (dates outside the years 1 to 9999, nanoseconds)."""
-    if not _TEMPORAL.search(str(column.type)):
+    """Returns the column, as text if Python has no such values (intervals, dates outside the years 1 to 9999)."""
+    kind = str(column.type)
+    if not _TEMPORAL.search(kind):
         return column
     try:
+        if "interval" in kind:
+            raise ValueError(kind)
         column.to_pylist()
     except (OverflowError, ValueError):
         texts = connection.from_arrow(pa.table({"value": column})).project("CAST(value AS VARCHAR) AS value")

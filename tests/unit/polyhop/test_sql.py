@@ -395,3 +395,9 @@ def test_a_statement_that_writes_is_refused_before_the_queue_is_read(
             index.sql(query.format(tmp_path / "new.csv"))
     assert list(tmp_path.iterdir()) == []
     assert readings == []
+
+
+@pytest.mark.parametrize("value", ["interval 1 day", "[interval 1 day]", "{'a': interval 1 day}"])
+def test_an_interval_is_text(index: polyhop.Index, value: str) -> None:
+    (row,) = index.sql(f"SELECT {value} AS x").to_pylist()
+    assert "1 day" in row["x"]
