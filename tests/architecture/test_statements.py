@@ -107,7 +107,7 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
 def _show_raw(connection: duckdb.DuckDBPyConnection, parts: dict[str, list[str]]) -> None:
     """The views of raw rows that resolution reads."""
     for name in ("mentions", "relations", "propositions", "triples"):
-        for view in (f"all_{name}", f"differing_{name}", f"{name}_beside"):
+        for view in (f"all_{name}", f"differing_{name}", f"adjacent_{name}"):
             connection.execute(f"CREATE VIEW {view} AS FROM read_parquet({parts[f'resolve.{name}']})")
     for table in ("resolved_mentions", "placed_mentions"):
         connection.execute(f"CREATE TEMP TABLE {table} AS SELECT *, key AS own_key FROM all_mentions")

@@ -135,7 +135,7 @@ def test_the_last_decision_counts_and_one_that_cannot_be_is_one_sentence(edit: C
     for line, said in (
         ("retype Danuba PERSON", "No passage of 'edited' mentions 'Danuba'"),
         ("retype Ulm PRESON", "'PRESON' is not a type; choose one of EVENT, LOCATION"),
-        ("split Ulm ULM", "'Ulm' and 'ULM' have one key"),
+        ("split Ulm ULM", "'Ulm' and 'ULM' have the same key"),
         ("merge Zorgon 'Zorgon Corp'", "'Zorgon' and 'Zorgon Corp' are one entity already"),
         ("rename Donau Ulm", "'Ulm' is the name of another entity"),
         ("undo 3", "no decision 3 about 'edited'"),
