@@ -122,7 +122,9 @@ class Gate:
                 403, "Cross-site requests are refused; send the request from Polyhop's own pages or from a program."
             )
         if self._token and not path.startswith(_OPEN_PATHS) and not self._is_known(headers):
-            raise RefusedError(401, "A token is required; send it as `Authorization: Bearer TOKEN`, or log in.")
+            raise RefusedError(
+                401, "A token is required; send it in the header Authorization, after the word Bearer, or log in."
+            )
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
             raise RefusedError(413, f"The request is {length} bytes long; the limit is {MAX_BODY_BYTES:,}.")

@@ -138,7 +138,7 @@ def test_the_last_decision_counts_and_one_that_cannot_be_is_one_sentence(edit: C
         ("split Ulm ULM", "'Ulm' and 'ULM' have the same key"),
         ("merge Zorgon 'Zorgon Corp'", "'Zorgon' and 'Zorgon Corp' are one entity already"),
         ("rename Donau Ulm", "'Ulm' is the name of another entity"),
-        ("undo 3", "no decision 3 about 'edited'"),
+        ("undo 3", "Index 'edited' has no edit 3; it has 2 edits."),
         ("rebaptise Ada", "Unknown edit 'rebaptise'; choose one of rename, merge,"),
         ("rename Ada", "'rename' takes 2 arguments, not 1"),
     ):
