@@ -87,7 +87,7 @@ class Gate:
             await answer(scope, receive, send_guarded)
 
     async def _count(self, scope: Scope, receive: Receive, send: Send, refused: list[RefusedError]) -> None:
-        """Passes a request on; it takes one of `MAX_REQUESTS` places from when its body is complete."""
+        """Passes a request on; it counts from when its body is complete."""
         headers, is_counted = Headers(scope=scope), False
 
         def count() -> None:

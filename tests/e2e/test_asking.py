@@ -157,7 +157,7 @@ def test_the_most_certain_index_answers_and_every_answer_is_whole(command: Call,
     assert sum(line.endswith("  in people") for line in lines) == 2
     assert command(BOTH, "Which colour?").stdout.splitlines()[1].startswith("Answer    (n")
     assert dir(polyhop) == sorted(polyhop.__all__)
-    with pytest.raises(errors.ConfigurationError, match="No index is named"):
+    with pytest.raises(errors.ConfigurationError, match="Name at least one index"):
         polyhop.open_indexes([], root=root)
     for options, words in (("people,people", "'people' is named twice"), ("people,places --explain", "show one index")):
         done = command(f"ask Where? --strategy bm25 --index {options}")

@@ -51,7 +51,7 @@ def test_a_statement_beyond_a_limit_is_ended_within_it(
     processes: QueryProcesses, demo_root: Path, statement: str, sentence: str
 ) -> None:
     assert ran(processes, demo_root, "SELECT 1 AS x").rows == [{"x": 1}]  # a process has started
-    seconds = 3.0 if "ended" in sentence else 30.0  # the machine may be busy
+    seconds = 3.0 if "stopped" in sentence else 30.0  # the machine may be busy
     begin = time.monotonic()
     with pytest.raises(StatementRejectedError, match=sentence):
         ran(processes, demo_root, statement, seconds=seconds)

@@ -200,7 +200,7 @@ def test_what_takes_too_long_is_ended(demo_root: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(api, "SQL_LIMITS", QueryLimits(10, 0.5))
     service = Service(Settings(root=demo_root))
     endless = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(1000000) b"
-    with pytest.raises(Exception, match=r"ended after 0\.5 s"):
+    with pytest.raises(Exception, match=r"stopped after 0\.5 s"):
         asyncio.run(api.sql_document(service, "demo", endless))
     monkeypatch.setattr(api, "SQL_LIMITS", QueryLimits(10, 30.0))
     few = asyncio.run(api.sql_document(service, "demo", "FROM range(1000)"))

@@ -165,5 +165,5 @@ def test_without_a_store_workers_elsewhere_are_named(
     source = write_rows(tmp_path / "corpus.jsonl", CORPUS)
     cluster.begin()
     monkeypatch.setenv("POLYHOP_INDEX__REMOTE", "")
-    with pytest.raises(ConfigurationError, match=r"does not see .*far; .* or name a store that they reach"):
+    with pytest.raises(ConfigurationError, match=r"cannot access .*far; .* or name a store that they reach"):
         index(tmp_path / "far", source)

@@ -184,7 +184,7 @@ def test_an_older_version_and_a_moved_pointer_are_refused(store: Store) -> None:
     assert before is not None
     remote.point(3, before.listing, before)  # another push, meanwhile
     for stale in (before, None):
-        with pytest.raises(StoreConflictError, match="Another push moved"):
+        with pytest.raises(StoreConflictError, match="Another push changed"):
             remote.point(9, before.listing, stale)
     now = remote.pointer()
     assert (now and now.version) == 3

@@ -150,7 +150,7 @@ def test_what_travels_holds_no_address_and_absolute_paths(tmp_path: Path, monkey
     work = portable_work(EXTRACT, build)
     assert "secret" not in repr(work)
     assert work.build.settings.root == tmp_path / "data"
-    with pytest.raises(ConfigurationError, match=r"does not see .*data; put the root folder on storage that all"):
+    with pytest.raises(ConfigurationError, match=r"cannot access .*data; put the root folder on storage that all"):
         do_batch(work, 0, 1)
 
 

@@ -179,7 +179,7 @@ class Chat(PaidCalls):
                     raise errors.ReplyRefusedError(f"The model declined to answer: {said.refusal[:200].rstrip('.')}.")
                 if said.is_cut:
                     raise errors.MalformedReplyError(
-                        f"The reply was cut at its limit of {longest} tokens; reply completely in fewer words."
+                        f"The reply ended at its limit of {longest} tokens; the whole of it is needed, in fewer words."
                     )
                 reply, rung = read_reply(said.text, form)
             except (errors.MalformedReplyError, errors.ReplyRefusedError) as error:

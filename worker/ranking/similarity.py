@@ -159,7 +159,6 @@ class FullSearch:
 
     def start(self, vectors: Sequence[Sequence[Vector]], count: int) -> Searches:
         """Starts the searches: the matrix is read once for a block of vectors."""
-        del count  # all are compared
         return _FullSearches(self.vectors, self._rows, vectors)
 
 
@@ -172,7 +171,6 @@ class _FullSearches:
 
     def near(self, also: NDArray[np.intp]) -> Near:
         """All passages."""
-        del also  # among all of them
         return Near(self._rows, list(islice(self._cosines, next(self._counts))))
 
 

@@ -141,7 +141,6 @@ class BridgeLexicalStrategy(RankedStrategy):
 
     def _searches(self, questions: Sequence[Question], limit: int) -> Searches:
         """Starts searches by the questions' vectors: here none."""
-        del questions, limit
         return NoSearches()
 
     def _words(self, stems: list[int], limit: int) -> RelativeScores | TopRelativeScores:
@@ -153,7 +152,6 @@ class BridgeLexicalStrategy(RankedStrategy):
 
     def _candidates(self, question: Question, near: Near, words: RelativeScores | TopRelativeScores) -> Candidates:
         """Candidates by words."""
-        del question
         shares = words[near.rows]
         return Candidates(near.rows, shares, shares, lambda rows: (words[rows], words[rows]))
 
