@@ -47,7 +47,7 @@ def connect(
     path = path.resolve()
     with translated(path):
         instance = _take_instance(key := (os.getpid(), path, memory_mb, threads))
-        spill_folder, is_reusable = _spill_folder(path), False
+        spill_folder, is_reusable = path.with_name(f"{path.name}.tmp"), False
         try:
             with instance.cursor() as connection:
                 # makes the file the default database, under the name that DuckDB itself would give it
@@ -95,7 +95,7 @@ def _take_instance(key: _Key) -> duckdb.DuckDBPyConnection:
     except IndexError:
         pass
     _, path, memory_mb, threads = key
-    limits = {"memory_limit": f"{memory_mb}MB", "temp_directory": str(_spill_folder(path))}
+    limits = {"memory_limit": f"{memory_mb}MB", "temp_directory": f"{path}.tmp"}
     own = {**CLOSED, **limits, "enable_external_access": True, **({"threads": threads} if threads else {})}
     instance = duckdb.connect(":memory:", config=own)
     show_no_progress(instance)
@@ -118,10 +118,6 @@ def _close_all(instances: list[duckdb.DuckDBPyConnection]) -> None:
     with suppress(IndexError):  # another thread may take the last one
         while True:
             instances.pop().close()
-
-
-def _spill_folder(path: Path) -> Path:
-    return path.with_name(f"{path.name}.tmp")
 
 
 @atexit.register  # DuckDB prints what an interpreter leaves open
