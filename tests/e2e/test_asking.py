@@ -159,7 +159,10 @@ def test_the_most_certain_index_answers_and_every_answer_is_whole(command: Call,
     assert dir(polyhop) == sorted(polyhop.__all__)
     with pytest.raises(errors.ConfigurationError, match="Name at least one index"):
         polyhop.open_indexes([], root=root)
-    for options, words in (("people,people", "'people' is named twice"), ("people,places --explain", "need a single index")):
+    for options, words in (
+        ("people,people", "'people' is named twice"),
+        ("people,places --explain", "need a single index"),
+    ):
         done = command(f"ask Where? --strategy bm25 --index {options}")
         assert isinstance(done.exception, errors.ConfigurationError)
         assert words in str(done.exception)
