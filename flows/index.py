@@ -180,7 +180,7 @@ def with_kept(settings: Settings, manifest: Manifest | None, index: IndexFolder)
     for name, field in (("corpus", "language"), ("extraction", "extractor"), ("resolution", "identity")):
         section, stored = getattr(settings, name), manifest.settings.get(name)
         if field not in section.model_fields_set and isinstance(stored, Mapping) and field in stored:
-            if str(stored[field]).startswith("import:") and index.is_pulled.exists():
+            if str(stored[field]).startswith("import:") and index.pull_marker.exists():
                 raise errors.ConfigurationError(
                     f"Index '{index.name}' was pulled from a store and names {name}.{field}={stored[field]}, which "
                     f"your settings do not; set {name}.{field} to that file or to another extractor."
@@ -198,7 +198,9 @@ def with_kept(settings: Settings, manifest: Manifest | None, index: IndexFolder)
         chosen: dict[str, object] = before.choice.model_dump(exclude=encoder.model_fields_set)
         if "entities" not in encoder.model_fields_set:
             chosen["entities"] = before.entities
-        if not address or index.is_pulled.exists():  # a manifest holds no password, and a pulled one decides no address
+        if (
+            not address or index.pull_marker.exists()
+        ):  # a manifest holds no password, and a pulled one decides no address
             chosen.pop("api_base", None)
         made_of["encoder"] = encoder.model_copy(update=chosen)
     return settings.model_copy(update=made_of)
@@ -561,7 +563,7 @@ def known_request(settings: Settings, index: str, name: str = "") -> IndexReques
     number = versions.latest_version(folder)
     if number is None:
         return None
-    if folder.is_pulled.exists():
+    if folder.pull_marker.exists():
         raise errors.SourceError(
             f"Index '{index}' was pulled from a store, whose manifests do not decide which files are read here; pass "
             "SOURCE."

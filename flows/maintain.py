@@ -34,6 +34,7 @@ from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.index_reader import find_damage, read_vectors
 from polyhop.warehouse.open import open_graph_store, open_questions
 from polyhop.warehouse.open_models import close_encoders
+from polyhop.warehouse.tables.connection import foreign_objects
 
 _MB = 1e6  # bytes of a megabyte, as settings and messages count it
 _MANY_EMPTY_BYTES = 1_000_000  # and the share below
@@ -200,6 +201,9 @@ def run_verify(settings: Settings, index: str, address: Address | None = None) -
         manifest = versions.read_manifest(held.folder)
         damage = find_damage(folder, held.folder, manifest)
         report.differences["tables"] = [*dict.fromkeys(damage.tables.values())]
+        if not damage.tables and (foreign := foreign_objects(held.folder.tables)):
+            sentence = f"file 'index.duckdb' holds the {', the '.join(foreign)}, which Polyhop did not create"
+            report.differences["tables"] = [sentence]
         report.differences["arrays"] = [*damage.arrays.values()]
         report.differences["vectors"] = [*damage.vectors.values()]
         for kind, record in manifest.vectors.items():
@@ -265,7 +269,7 @@ def _rebuilding(layout: Layout, index: str) -> IndexRequest:
     damage = find_damage(layout.index(index), folder, manifest)
     kind = source_kind(manifest.stages)
     first = stages_for(manifest.artefacts, kind)[0]
-    is_foreign = layout.index(index).is_pulled.exists()  # then a manifest does not decide which files are read here
+    is_foreign = layout.index(index).pull_marker.exists()  # then a manifest does not decide which files are read here
     if not manifest.source or is_foreign or not damage.concerns(first.table_names, first.arrays):
         return IndexRequest(index, None, full=True)
     source = source_of(manifest.source)

@@ -158,7 +158,7 @@ def deployed_index(settings: Settings, name: str, source: str | None, questions:
         )
     found = DeployedIndex(name)
     folder = Layout(settings.root).index(name)
-    manifest = None if folder.is_pulled.exists() else readable_manifest(folder)  # a store decides no source
+    manifest = None if folder.pull_marker.exists() else readable_manifest(folder)  # a store decides no source
     if source is not None:
         found = replace(found, source=_absolute(source))
     elif manifest is not None and manifest.source and not has_secret(manifest.source):

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import StoreError
 from polyhop.schemas.graph import Positions
 from polyhop.schemas.manifest import PROBES, Manifest
 from polyhop.schemas.ports import Artefact
@@ -28,7 +27,7 @@ from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.statements import slow_noted, statement
-from polyhop.warehouse.tables.connection import connect, foreign_objects, lent_cursor
+from polyhop.warehouse.tables.connection import connect, lent_cursor
 
 if TYPE_CHECKING:
     import duckdb
@@ -277,7 +276,7 @@ def find_damage(index: IndexFolder, folder: VersionFolder, manifest: Manifest) -
     """
     vectors = open_vector_store(index)
     with ThreadPoolExecutor(1) as background:
-        tables = background.submit(_tables_damage, folder.tables, manifest.tables_file)
+        tables = background.submit(_difference, folder.tables, manifest.tables_file)
         arrays = {name: _difference(folder.arrays / name, checksum) for name, checksum in manifest.arrays.items()}
         of_vectors = {kind: "; ".join(vectors.find_damage(record.table)) for kind, record in manifest.vectors.items()}
         return Damage(
@@ -296,14 +295,3 @@ def _difference(path: Path, checksum: str) -> str:
     except OSError as error:
         return f"file '{path.name}' cannot be read ({error.strerror})"
     return "" if is_whole else f"file '{path.name}' has another content than was published"
-
-
-def _tables_damage(path: Path, checksum: str) -> str:
-    """Returns what is wrong with a file of tables, in a sentence; "" if nothing is."""
-    if difference := _difference(path, checksum):
-        return difference
-    try:
-        foreign = foreign_objects(path)
-    except StoreError as error:
-        return f"file '{path.name}' cannot be read ({error})"
-    return f"file '{path.name}' holds the {', the '.join(foreign)}, which Polyhop did not create" if foreign else ""

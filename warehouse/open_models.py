@@ -283,7 +283,7 @@ def require_named_encoder(settings: Settings, index: IndexFolder, record: Encode
     Raises:
         ConfigurationError: If the settings do not name the encoder or not its address.
     """
-    if record.name == LOCAL or not index.is_pulled.exists():
+    if record.name == LOCAL or not index.pull_marker.exists():
         return
     named = _named_choice(settings, record)
     has_address = named is not None and (named.api_base or settings.models.api_base)

@@ -320,7 +320,7 @@ def test_a_manifest_nested_without_end_is_one_sentence(attacker: Attacker) -> No
         attacker.pull()
 
 
-def test_an_honest_version_is_pulled_and_answers(attacker: Attacker) -> None:
+def test_an_honest_version_pull_marker_and_answers(attacker: Attacker) -> None:
     attacker.push()
     attacker.pull()
     with polyhop.open_index(NAME, root=attacker.own.root) as index:
@@ -346,7 +346,7 @@ def test_with_a_key_a_version_without_its_signature_is_refused(
     assert not attacker.own.index(NAME).path.exists()
 
 
-def test_a_version_signed_with_the_key_is_pulled(attacker: Attacker, keys: tuple[str, str]) -> None:
+def test_a_version_signed_with_the_key_pull_marker(attacker: Attacker, keys: tuple[str, str]) -> None:
     attacker.push(keys[0])
     attacker.pull(keys[0])
     assert attacker.own.index(NAME).current.exists()

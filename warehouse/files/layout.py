@@ -78,7 +78,7 @@ class IndexFolder:
     staging = _Below("staging")
     """Where the next version is built; kept after a crash, so that the next run continues from there."""
     pulled = _Below("pulled")  # where a version is pulled to; kept after a crash, so that the next pull continues there
-    is_pulled = _Below("PULLED")
+    pull_marker = _Below("PULLED")
     """There once a version came from a store: locations in manifests may be other people's, and are not read."""
     lease = _Below("WRITER")  # the file whose lock makes a process the only writer
     runs = _Below("runs.jsonl")  # the file with a line for every run; see versions.py

@@ -383,7 +383,7 @@ def pull_version(layout: Layout, name: str, url: str, *, keep: int, key_file: st
                 f"Version {pointer.version} of {remote.name} holds {', '.join(foreign)}, which Polyhop did not create; "
                 "nothing was pulled. Check who can write to that store."
             )
-        write_whole(index.is_pulled, b"")
+        write_whole(index.pull_marker, b"")
         _install_vectors(index, [path for path in files if path.startswith("vectors/")])
         install_folder(index, staged, pointer.version)
         remove_paths([index.pulled])
@@ -425,16 +425,17 @@ def _foreign_parts(index: IndexFolder, manifest: Manifest, files: Files) -> list
     from polyhop.warehouse.index_reader import refers_elsewhere
 
     tables = {record.table for record in manifest.vectors.values()}
-    own = {"version/manifest.json", f"version/{VersionFolder(index.pulled).tables.name}"}
-    own |= {f"version/{VersionFolder(index.pulled).arrays.name}/{name}" for name in manifest.arrays}
-    vectors = {path for path in files if path.startswith("vectors/") and path.split("/")[1][:-6] in tables}
-    foreign = [f"the file {path}" for path in sorted(files.keys() - own - vectors)]
+    staged = VersionFolder(index.pulled / "version")
+    own = {staged.manifest, staged.tables, *(staged.arrays / name for name in manifest.arrays)}
+    own_paths = {path.relative_to(index.pulled).as_posix() for path in own}
+    vectors = {path for path in files if path.partition(".lance/")[0] in {f"vectors/{table}" for table in tables}}
+    foreign = [f"the file {path}" for path in sorted(files.keys() - own_paths - vectors)]
     foreign += [f"a table of vectors named '{name}'" for name in sorted(tables) if not _TABLE_NAME.fullmatch(name)]
     for path in vectors:
         held = next(file for file in (index.pulled / path, index.path / path) if file.is_file())
         if path.endswith(".manifest") and refers_elsewhere(held.read_bytes()):
             foreign.append(f"vectors outside of the version ({path})")
-    return foreign + [f"the {thing}" for thing in foreign_objects(index.pulled / "version" / "index.duckdb")]
+    return foreign + [f"the {thing}" for thing in foreign_objects(staged.tables)]
 
 
 def _known_files(index: IndexFolder, number: int | None) -> dict[str, Path]:

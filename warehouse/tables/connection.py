@@ -7,7 +7,7 @@ opens its tables forty times; to attach and detach a file takes less than one.
 import atexit
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -149,7 +149,10 @@ def lent_cursor(
         except IndexError:
             cursor = connection.cursor()
             cursor.execute(f"USE {quoted(path.stem)}")
-        yield cursor
+        with ExitStack() as on_error:
+            on_error.callback(cursor.close)
+            yield cursor
+            on_error.pop_all()
         idle.append(cursor)
 
 
