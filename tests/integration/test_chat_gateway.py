@@ -159,7 +159,7 @@ def test_what_becomes_of_a_request(model_server: Any, gateway: Open, naps: list[
     assert len([nap for nap in naps if nap >= 0.25]) == sum(error in {AWAY, LIMIT} for error in errors[:-1])
     assert sum(naps) < 0.25 or {AWAY, LIMIT} & set(errors[:-1])
     assert script not in {"refusal", "filtered"} or outcome.usage.prompt_tokens > 0
-    assert not script.startswith("cut") or "was cut at its limit of 500 tokens" in model_server.prompts()[1]
+    assert not script.startswith("cut") or "ended at its limit of 500 tokens" in model_server.prompts()[1]
     assert SAID.get(script, "").format(url=model_server.url) in outcome.error
 
 
