@@ -4,7 +4,7 @@ Serial, one warm-up question left out of the timings (algorithms.md 6.4); a ques
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -134,10 +134,7 @@ def run_evaluation(
         published = session.published
         filtered = session.where(request.where)
         answerers, left_out = _served(filtered, request, variants)
-        if any(STRATEGIES[variant.strategy].needs_question_vector for variant in variants.values()):
-            folder = published.layout.index(published.name)
-            for record in published.manifest.vectors.values():
-                require_named_encoder(settings, folder, record.encoder)
+        _require_encoders(settings, published, variants.values())
         if request.closed_book:
             answerers[CLOSED_BOOK] = session.closed_book()
         baselines = _baselines_of(request, list(answerers))
@@ -176,6 +173,13 @@ def run_evaluation(
     if request.out is not None:
         write_json_lines(request.out, rows, _OUT)
     return Evaluation(report, run, timings, rows, bad)
+
+
+def _require_encoders(settings: Settings, published: PublishedIndex, variants: Collection[requests.Variant]) -> None:
+    """Refuses encoders that only a pulled manifest names, before every question fails by them."""
+    if any(STRATEGIES[variant.strategy].needs_question_vector for variant in variants):
+        for record in published.manifest.vectors.values():
+            require_named_encoder(settings, published.layout.index(published.name), record.encoder)
 
 
 def _check(settings: Settings, request: requests.EvaluationRequest) -> None:
