@@ -30,7 +30,7 @@ from polyhop.schemas.records import source_of
 from polyhop.schemas.settings import LOCAL, EncoderSettings
 from polyhop.schemas.tables import CHANGES, VIEWS, Table
 from polyhop.schemas.version import VERSION
-from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles, tables_of
+from polyhop.tasks.stage import Counts, Stage, tables_of
 from polyhop.warehouse.artefacts import TITLE_KEYS, open_array, partitions_of, read_rows, save_arrays
 from polyhop.warehouse.build import Build, kept_files, latest_manifest, row_count, touched_ids, updated_tables
 from polyhop.warehouse.files.corpora import UNOPENED
@@ -45,6 +45,7 @@ from polyhop.warehouse.files.versions import (
     surplus_versions,
 )
 from polyhop.warehouse.index_reader import Damage, open_vector_store
+from polyhop.warehouse.machine import gc_paused
 from polyhop.warehouse.open_models import open_encoder, record_of
 from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import (
@@ -499,7 +500,7 @@ def _vector_rows(build: Build, kind: VectorKind) -> tuple[VectorRows, str]:
                 yield from (kind.shown(first, second) for first, second in some)
             connection.unregister("chosen_things")
 
-    with no_search_for_cycles():
+    with gc_paused():
         return VectorRows(ids.to_pylist(), texts, hashes.to_pylist(), matrix), models[0].as_py() if len(rows) else ""
 
 
