@@ -24,7 +24,7 @@ DIALECT = {"pages": 5, "messages": 0, "code": 308}
 QUESTION_DOCSTRINGS = 16  # docstrings that begin with What, Who, Whether, Of, That…
 REPEATED_CLASSES = 24
 IGNORED_IMPORTS = 0
-FILES = {"index": 68, "ask": 57}
+FILES = {"index": 68, "ask": 58}
 """Files of ours that a command runs through."""
 
 
