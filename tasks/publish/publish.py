@@ -27,7 +27,7 @@ from polyhop.schemas.manifest import EncoderRecord, Manifest, SourceState, Stage
 from polyhop.schemas.names import TitleKeys
 from polyhop.schemas.ports import SyncedTable, VectorRows
 from polyhop.schemas.records import source_of
-from polyhop.schemas.settings import LOCAL, EncoderSettings
+from polyhop.schemas.settings import INDEX, KEPT, LOCAL, EncoderSettings, settings_with
 from polyhop.schemas.tables import CHANGES, VIEWS, Table
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.stage import Counts, Stage, tables_of
@@ -259,9 +259,6 @@ def version_tag(number: int) -> str:
     return f"v{number:06d}"
 
 
-_UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "memory_mb", "queue", "runner", "worker", "reader", "index"}
-
-
 def publish(build: Build, stages: Sequence[Stage]) -> Counts:
     """Publishes the staged version; returns its number, and how many records changed, by kind."""
     held, current = tables_of(stages), latest_manifest(build)
@@ -305,7 +302,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         graph_sources=graph_sources,
         sources=_sources(build),
         corpus_hash=build.fingerprint(stages[0].name),
-        settings=redacted_tree(build.settings.model_dump(mode="json", exclude=_UNFINGERPRINTED)),
+        settings=redacted_tree(build.settings.model_dump(mode="json", include=settings_with(INDEX, KEPT))),
         artefacts=tuple(sorted(build.artefacts)),
         stages={name: _stage_record(build, name, recipe=recipes[name]) for name in build.counts},
         counts=_counts(tables),
