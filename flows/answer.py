@@ -17,12 +17,12 @@ from polyhop.schemas.graph import NamedTriple
 from polyhop.schemas.queue import NewQuestion, QuestionState, ResultRow, WorkerRow
 from polyhop.schemas.records import BadRecord
 from polyhop.schemas.requests import SubmissionRequest
-from polyhop.schemas.settings import Settings, as_environment, default_strategy
+from polyhop.schemas.settings import Settings, as_environment
 from polyhop.schemas.text import plural
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.questions import golden_triples, usable_questions
 from polyhop.warehouse.files.records import FaultError
-from polyhop.warehouse.files.versions import read_manifest, require_version
+from polyhop.warehouse.files.versions import default_strategy, read_manifest, require_version
 from polyhop.warehouse.open import open_published
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.worker.strategies.registry import parse_parameters, require_artefacts, spec_of
@@ -223,7 +223,7 @@ def submit_file(settings: Settings, queue: QuestionQueue, request: SubmissionReq
     """
     _, folder = require_version(Layout(settings.root), request.job.index)
     manifest = read_manifest(folder)
-    strategy = request.job.strategy or default_strategy(manifest.stages, manifest.artefacts)
+    strategy = request.job.strategy or default_strategy(manifest)
     job = replace(request.job, name=request.job.name or request.questions.name, strategy=strategy)
     parse_parameters(spec_of(job.strategy), job.parameters)
     require_artefacts(job.strategy, manifest.artefacts, job.index)

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Self
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError, EmptyQuestionError
 from polyhop.schemas.query import Question
 from polyhop.schemas.records import SourceKind, source_of
-from polyhop.schemas.settings import Settings, default_strategy
+from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import plural, printable
+from polyhop.warehouse.files.versions import default_strategy
 from polyhop.warehouse.index_reader import passage_texts
 from polyhop.warehouse.open import open_published, open_questions
 from polyhop.warehouse.user_files import load_settings
@@ -443,9 +444,12 @@ class Index:
 
     @property
     def default_strategy(self) -> str:
-        """The strategy that answers where none is named: `bridge`, or `hub-facets` on a graph with hubs."""
-        manifest = self._session.published.manifest
-        return default_strategy(manifest.stages, manifest.artefacts)
+        """The strategy that answers where none is named.
+
+        `bridge`, or `hub-facets` on a graph with hubs; the first that the index was built for if that is not one of
+        them.
+        """
+        return default_strategy(self._session.published.manifest)
 
     @property
     def session(self) -> IndexSession:

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from polyhop.api import Answer, topic_of_each
 from polyhop.graph import Connections, GraphEntity, ReachedEntity
 from polyhop.schemas import errors
+from polyhop.schemas.logs import has_no_request_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,7 +60,7 @@ class RemoteIndex(AbstractContextManager["RemoteIndex"]):
         self._timeout_seconds = timeout_seconds
         headers = {"authorization": f"Bearer {token}"} if token else {}
         self._http = httpx.Client(base_url=f"{url.rstrip('/')}/api/v1", headers=headers, timeout=timeout_seconds)
-        logging.getLogger("httpx").addFilter(_shows_no_request)
+        logging.getLogger("httpx").addFilter(has_no_request_path)
         try:
             row = self._row_of(index)
         except errors.PolyhopError:
@@ -245,11 +246,6 @@ def _problem(document: dict[str, Any]) -> errors.PolyhopError:
     error = kind.__new__(kind)
     errors.PolyhopError.__init__(error, str(document.get("detail")))  # the class's own would make its sentence again
     return error
-
-
-def _shows_no_request(record: logging.LogRecord) -> bool:
-    """Filters httpx's log records of requests, whose addresses contain names from questions."""
-    return "/api/v1/indexes/" not in record.getMessage()
 
 
 def connect(url: str, index: str = "", *, token: str | None = None, timeout_seconds: float = 120) -> RemoteIndex:

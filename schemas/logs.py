@@ -22,6 +22,15 @@ ROOT = "polyhop"
 _TRUE = frozenset(("1", "true", "yes", "on"))
 
 
+def has_no_request_path(record: logging.LogRecord) -> bool:
+    """Filters httpx's log records of requests to a server, whose addresses contain names from questions.
+
+    It stands here because LanceDB's package holds loggers, and so the module of a filter, until the process has ended:
+    a module that uses DuckDB would keep DuckDB's objects, which then complain at exit.
+    """
+    return "/api/v1/indexes/" not in record.getMessage()
+
+
 class PlainFormatter(logging.Formatter):
     """A line for people: message and reason, or all there is, with time and logger, where a level was asked for."""
 

@@ -4,7 +4,7 @@ Every field says its unit and default.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_args
@@ -127,19 +127,11 @@ GRAPH_STRATEGIES = (DEFAULT_GRAPH_STRATEGY, "hublink")
 """What an index of a graph is built for besides those of every index, unless the settings name strategies."""
 CLOSED_BOOK = "closed-book"  # The row of an evaluation that is not a strategy: a model answers without passages.
 
-_GRAPH_SOURCE = "ingest-graph"
-_FACETS = frozenset({"hubs", "vectors:hubvalue"})
-
 
 def strategies_for(settings: "Settings", source: "SourceKind") -> tuple[str, ...]:
     """The strategies that an index is built for: those of the settings; for a graph, unless they are set, two more."""
     more = GRAPH_STRATEGIES if source == "graph" and "strategies" not in settings.model_fields_set else ()
     return (*settings.strategies, *more)
-
-
-def default_strategy(stages: Collection[str], artefacts: Collection[str]) -> str:
-    """The default strategy: that for graphs, if the version is one and has hubs."""
-    return DEFAULT_GRAPH_STRATEGY if _GRAPH_SOURCE in stages and _FACETS.issubset(artefacts) else DEFAULT_STRATEGY
 
 
 Space = Literal["passages", "entities"]
@@ -601,8 +593,8 @@ class Settings(Section):
         1000,
         ge=100,
         le=1_000_000,
-        description="Megabytes that ad-hoc SQL may take: all queries of a server together; a query of `polyhop sql` "
-        "and `Index.sql` as far as DuckDB counts it.",
+        description="Megabytes that ad-hoc SQL may take: all queries of a server together, or one of `polyhop sql`; of "
+        "`Index.sql` only the memory that DuckDB counts.",
     )
     batch_size: Annotated[int, NOTHING] = Field(500, ge=1, le=100_000, description="Passages per batch of a stage.")
     keep_versions: Annotated[int, NOTHING] = Field(

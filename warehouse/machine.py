@@ -13,6 +13,9 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
+from threading import Event, Thread
+
+import psutil
 
 _STATUS = Path("/proc/self/status")
 _CPU = Path("/proc/cpuinfo")
@@ -85,6 +88,33 @@ def _processor() -> str:
             asked = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
             return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
     return platform.processor()
+
+
+def private_bytes(process_id: int | None = None) -> int:
+    """Memory that a process (this one by default) shares with no other, in bytes."""
+    memory = psutil.Process(process_id).memory_info()
+    return int(memory.rss - getattr(memory, "shared", 0))  # macOS does not tell what is shared
+
+
+WATCH_SECONDS = 0.02  # between two looks at the memory of a process; chosen: memory grows by .5 MB a millisecond
+
+
+@contextmanager
+def watched_memory(megabytes: int, on_excess: Callable[[], None]) -> Iterator[None]:
+    """Calls a function in a thread once this process takes more memory within the block than so many MB (10**6)."""
+    base, ended = private_bytes(), Event()
+
+    def watch() -> None:
+        while not ended.wait(WATCH_SECONDS):
+            if private_bytes() - base > megabytes * 1_000_000:
+                on_excess()
+                return
+
+    Thread(target=watch, name="memory", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 @contextmanager

@@ -47,6 +47,7 @@ def sql(
     """Look into an index with SQL that only reads: its tables, its runs (index_runs), its jobs' answers (results)."""
     from polyhop.jobs import result_tables
     from polyhop.warehouse.files.layout import Layout
+    from polyhop.warehouse.machine import watched_memory
     from polyhop.warehouse.tables.query import COLUMNS_QUERY, TABLES_QUERY, query_rows
 
     if query is None and not tables:
@@ -55,14 +56,15 @@ def sql(
     table = query if tables else None
     asked = COLUMNS_QUERY if table else query or TABLES_QUERY
     extra = result_tables(settings, index)
-    found = query_rows(
-        Layout(settings.root),
-        index,
-        asked,
-        extra=extra,
-        allow_files=allow_files or (),
-        memory_mb=settings.sql_memory_mb,
-    )
+    with watched_memory(settings.sql_memory_mb, _end_of_query):
+        found = query_rows(
+            Layout(settings.root),
+            index,
+            asked,
+            extra=extra,
+            allow_files=allow_files or (),
+            memory_mb=settings.sql_memory_mb,
+        )
     rows = [*zip(*(column.to_pylist() for column in found.columns), strict=True)]
     names = found.column_names
     if table:
@@ -77,6 +79,14 @@ def sql(
         return
     print_table(names, rows)
     print_line(f"({plural(len(rows), 'row')})")
+
+
+def _end_of_query() -> None:
+    """Ends this process, because DuckDB takes memory that its own limit does not count and cannot be interrupted."""
+    from polyhop.warehouse.tables.query import TOO_MUCH_MEMORY
+
+    print_error(f"polyhop: {TOO_MUCH_MEMORY}")
+    os._exit(1)
 
 
 Use = Annotated[

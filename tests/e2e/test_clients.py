@@ -163,6 +163,23 @@ class OtherServer(BaseHTTPRequestHandler):
         """Prints nothing."""
 
 
+ASKS_AND_ADDS = """
+import sys
+import polyhop
+with polyhop.connect(sys.argv[1]):
+    with polyhop.open_index("towns", root=sys.argv[2]) as index:
+        index.ask("Where is Cairo?")
+        index.add([{"id": "p2", "title": "Warsaw", "text": "Warsaw lies on the Vistula."}])
+"""
+
+
+def test_a_process_that_asks_a_server_and_adds_records_ends_without_complaints(window: str, tmp_path: Path) -> None:
+    root = publish(tmp_path, [{"id": "p1", "title": "Cairo", "text": "Cairo lies on the Nile."}], "towns", "bm25")
+    words = [sys.executable, "-c", ASKS_AND_ADDS, window, str(root)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120)
+    assert done.stderr == ""
+
+
 def test_a_server_that_is_not_there_or_not_ours_is_one_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         dead_port = free.getsockname()[1]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from small_indexes import Call, wait_for
 
 from polyhop.schemas.errors import StatementRejectedError
 from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.tables.query import TOO_MUCH_MEMORY
 from polyhop.warehouse.tables.query_processes import Query, QueryLimits, QueryProcesses, QueryResult
 
 MEMORY = "takes more memory than sql_memory_mb allows"
@@ -118,6 +120,12 @@ def test_the_memory_of_a_command_is_limited_by_the_setting(said: Call, demo_root
     query = "SELECT string_agg(repeat('x', 1000), '') FROM range(1000000)"
     code, _, told = said("sql --index demo --set sql_memory_mb=100 --root", demo_root, query)
     assert (code, MEMORY in told) == (1, True), told
+
+
+def test_a_command_ends_when_it_takes_memory_that_duckdb_does_not_count(demo_root: Path) -> None:
+    words = [sys.executable, "-m", "polyhop.cli", "sql", "--index", "demo", "--root", str(demo_root)]
+    done = subprocess.run([*words, "SELECT range(60000000)"], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (1, f"polyhop: {TOO_MUCH_MEMORY}\n")
 
 
 def test_an_interval_comes_out_of_a_process(processes: QueryProcesses, demo_root: Path) -> None:

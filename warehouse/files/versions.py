@@ -28,7 +28,7 @@ from polyhop.schemas.errors import (
     redacted_tree,
 )
 from polyhop.schemas.manifest import Manifest, RunRecord, StageTiming, Starter
-from polyhop.schemas.settings import default_strategy
+from polyhop.schemas.settings import DEFAULT_GRAPH_STRATEGY, DEFAULT_STRATEGY
 from polyhop.schemas.text import content_hash
 from polyhop.warehouse.files.disk import (
     is_same_file,
@@ -46,6 +46,8 @@ from polyhop.warehouse.machine import is_running, user_name
 LEASE_SECONDS = 60
 """Seconds after which an unrenewed lease expires; chosen: writers renew it every 20 s, clocks differ by seconds."""
 
+_GRAPH_SOURCE = "ingest-graph"  # the stage that reads a graph
+_FACETS = frozenset({"hubs", "vectors:hubvalue"})  # artefacts of hub-facets
 _POLL_SECONDS = 0.5  # chosen: short beside the runs that are waited for, which take seconds to hours
 
 
@@ -233,18 +235,30 @@ def latest_version(index: IndexFolder) -> int | None:
     return current_version(index) if pinned_version(index) is None else published_versions(index)[-1]
 
 
+def default_strategy(manifest: Manifest) -> str:
+    """The default strategy of a version: that for graphs if it is a graph with hubs, else `bridge`.
+
+    The first strategy that the version was built for if that is not among them.
+    """
+    is_graph = _GRAPH_SOURCE in manifest.stages and _FACETS.issubset(manifest.artefacts)
+    usual, built = DEFAULT_GRAPH_STRATEGY if is_graph else DEFAULT_STRATEGY, _built_strategies(manifest)
+    return usual if usual in built or not built else built[0]
+
+
+def _built_strategies(manifest: Manifest) -> tuple[str, ...]:
+    named = manifest.settings.get("strategies")
+    return tuple(map(str, named)) if isinstance(named, list) else ()
+
+
 def default_strategy_of(layout: Layout, name: str) -> str:
     """The default strategy of the current version of an index."""
-    manifest = read_manifest(require_version(layout, name)[1])
-    return default_strategy(manifest.stages, manifest.artefacts)
+    return default_strategy(read_manifest(require_version(layout, name)[1]))
 
 
 def strategies_of(layout: Layout, name: str) -> tuple[str, ...]:
     """The strategies that the current version of an index was built for, by its settings or when they were added."""
     manifest = read_manifest(require_version(layout, name)[1])
-    named = manifest.settings.get("strategies")
-    known = tuple(map(str, named)) if isinstance(named, list) else ()
-    return known or (default_strategy(manifest.stages, manifest.artefacts),)
+    return _built_strategies(manifest) or (default_strategy(manifest),)
 
 
 def readable_manifest(index: IndexFolder) -> Manifest | None:

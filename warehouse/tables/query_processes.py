@@ -11,7 +11,7 @@ import signal
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -22,10 +22,10 @@ import psutil
 
 from polyhop.schemas.errors import PolyhopError, StatementRejectedError, StoreError
 from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.machine import WATCH_SECONDS, private_bytes
 from polyhop.warehouse.tables.query import TOO_MUCH_MEMORY, LazyTable, query_rows
 
 _START_SECONDS = 60.0  # for a process to import what it needs; chosen: a hundred times what it takes
-_WATCH_SECONDS = 0.02  # between two looks at the memory of a process; chosen: memory grows by .5 MB a millisecond
 _IDLE = 2  # processes that wait for the next query; chosen: each holds 100 MB
 _WORN_SHARE = 0.1  # of the memory limit that a process may hold after a query and be used again; chosen
 _BYTES_PER_CHARACTER = 8  # of a value in memory, at most, for each that it has as JSON: a small number in 64 bits
@@ -71,11 +71,8 @@ class _Worker:
 
     def look(self) -> None:
         """Measures the memory that this process alone holds."""
-        try:
-            memory = psutil.Process(self.process.pid).memory_info()
-        except psutil.Error:  # it has ended
-            return
-        self.taken = memory.rss - getattr(memory, "shared", 0) - self.base  # macOS does not tell what is shared
+        with suppress(psutil.Error):  # it has ended
+            self.taken = private_bytes(self.process.pid) - self.base
 
     def end(self) -> None:
         """Ends the process at once."""
@@ -150,7 +147,7 @@ class QueryProcesses:
     def _watch(self, worker: _Worker, limits: QueryLimits) -> None:
         """Waits for the reply of a process, within the limits of time and memory."""
         deadline = time.monotonic() + limits.seconds
-        while not worker.connection.poll(_WATCH_SECONDS):
+        while not worker.connection.poll(WATCH_SECONDS):
             if time.monotonic() > deadline:
                 raise StatementRejectedError(
                     f"The query was stopped after {limits.seconds:g} s; select less data, or run it with polyhop "

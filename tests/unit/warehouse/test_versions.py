@@ -128,6 +128,17 @@ def test_a_version_that_became_current_before_a_kill_stays(layout: Layout, index
     assert (published_versions(index), versions.require_version(layout, "a")[0]) == ([1, 2], 1)
 
 
+@pytest.mark.parametrize(
+    ("strategies", "expected"), [(["bm25", "bridge"], "bridge"), (["rrf", "bm25"], "rrf"), ([], "bridge")]
+)
+def test_the_default_strategy_is_one_that_the_version_was_built_for(
+    index: IndexFolder, strategies: list[str], expected: str
+) -> None:
+    manifest = versions.read_manifest(index.version(1))
+    built = manifest.model_copy(update={"settings": {"strategies": strategies}})
+    assert versions.default_strategy(built) == expected
+
+
 @pytest.mark.parametrize("name", ["", "../up", "a/b", ".hidden", "x" * 200, "a b"])
 def test_a_name_that_is_no_folder_name_is_refused(layout: Layout, name: str) -> None:
     with pytest.raises(ConfigurationError, match="is not a name for an index"):
