@@ -29,7 +29,7 @@ from polyhop.tasks.stage import tables_of
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import point_to, read_runs, stage_timings, writer_lease
 from polyhop.warehouse.models import onnx_session as openvino_session
-from polyhop.warehouse.open_models import ChatsUsage
+from polyhop.warehouse.open_models import ChatsUsage, ModelRun
 from polyhop.warehouse.tables.query import query_rows
 from polyhop.worker.strategies.registry import STRATEGIES, needed_artefacts, parse_parameters, spec_of
 
@@ -122,7 +122,7 @@ def test_coverage_is_the_share_of_units_that_succeeded() -> None:
 
 def test_what_models_took_is_reported_by_name_and_to_a_millionth_of_a_dollar(monkeypatch: pytest.MonkeyPatch) -> None:
     found = ChatsUsage(Usage(2, 30, 7, 0.12345678, 1.5), 5, 3, Usage(1, 10, 4, 0.00000149))
-    monkeypatch.setattr("polyhop.flows.runner.chats_usage", lambda: found)
+    monkeypatch.setattr(ModelRun, "usage", lambda _: found)
     said = {"calls": 2, "cached": 5, "prompt_tokens": 30, "completion_tokens": 7, "cost_usd": 0.123457}
     unknown = {"unknown_calls": 1, "unknown_tokens": 14, "unknown_cost_usd": 0.000001}
     assert asdict(model_use()) == said | unknown | {"replaced_counts": 3}
