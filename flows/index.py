@@ -34,8 +34,8 @@ from polyhop.schemas.settings import (
     LOCAL,
     EncoderSettings,
     HubSettings,
-    Section,
     Settings,
+    SettingsSection,
     stored_section,
     strategies_for,
 )
@@ -176,7 +176,7 @@ def with_kept(settings: Settings, manifest: Manifest | None, index: IndexFolder)
     """
     if manifest is None:
         return settings
-    made_of: dict[str, Section] = {}
+    made_of: dict[str, SettingsSection] = {}
     for name, field in (("corpus", "language"), ("extraction", "extractor"), ("resolution", "identity")):
         section, stored = getattr(settings, name), manifest.settings.get(name)
         if field not in section.model_fields_set and isinstance(stored, Mapping) and field in stored:
@@ -223,7 +223,7 @@ def run_index(settings: Settings, request: IndexRequest, runner: DirectRunner) -
             take_in_batches(settings, runner, history)
             left = versions.remove_leftovers(folder)
             is_after_kill = bool(left) or was_killed(folder)
-            _Run(build, runner, history, is_after_kill=is_after_kill).run()
+            _IndexRun(build, runner, history, is_after_kill=is_after_kill).run()
             report.removed_versions = [*left, *report.removed_versions]
             report.model, report.pinned = model_use(), versions.pinned_version(folder)
     if settings.index.remote and report.pinned is None:  # also what a run before failed to push
@@ -266,7 +266,7 @@ def wait_for_batches(settings: Settings, index: str) -> None:
         pause = min(1.5 * pause, LONGEST_POLL_SECONDS)
 
 
-class _Run:
+class _IndexRun:
     """One run: what it knows of the current version, and what it reports."""
 
     def __init__(self, build: Build, runner: DirectRunner, history: RunHistory, *, is_after_kill: bool) -> None:

@@ -58,13 +58,13 @@ _UNION_MEMBER = re.compile(r"(str|int|float|bool|(list|dict)\[.*\])$")  # in the
 _LONGEST_VALUE = 60  # Characters of a wrong value that are shown; chosen: enough to find it.
 
 
-class Section(BaseModel):
+class SettingsSection(BaseModel):
     """Settings that belong together."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-SectionT = TypeVar("SectionT", bound=Section)
+SectionT = TypeVar("SectionT", bound=SettingsSection)
 
 
 def broken_rule(faults: ValidationError | Sequence[Mapping[str, Any]]) -> str:
@@ -159,7 +159,7 @@ def _checked_if_named(name: str) -> str:
     return _checked(name) if name else name
 
 
-class EncoderChoice(Section):
+class EncoderChoice(SettingsSection):
     """One encoder: all that determines its vectors, where it is, and what it costs."""
 
     name: Annotated[str, AfterValidator(_checked)] = Field(
@@ -238,7 +238,7 @@ def _listed(value: object) -> object:
 Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 
 
-class HubSettings(Section):
+class HubSettings(SettingsSection):
     """Selection of hubs, and the indexed part of their paths (strategies hublink, hublink-topic, hub-facets)."""
 
     types: Listed = Field(
@@ -296,7 +296,7 @@ def _prices(value: object) -> object:
     return found
 
 
-class ModelSettings(Section):
+class ModelSettings(SettingsSection):
     """Language models, by role; none is needed."""
 
     extract: str = Field(
@@ -364,7 +364,7 @@ class ModelSettings(Section):
         return "batch" in self.mode or _STEPS.get(task, "read") in self.mode
 
 
-class RunnerSettings(Section):
+class RunnerSettings(SettingsSection):
     """Executor of rule-based extraction and embedding batches."""
 
     kind: Literal["auto", "local", "processes", "dask"] = Field(
@@ -375,13 +375,13 @@ class RunnerSettings(Section):
     )
 
 
-class QueueSettings(Section):
+class QueueSettings(SettingsSection):
     """The queue of questions."""
 
     url: str = Field("", description="Question queue: postgresql://…, or empty for queue.sqlite under root.")
 
 
-class IndexSettings(Section):
+class IndexSettings(SettingsSection):
     """Remote storage of versions."""
 
     remote: str = Field(
@@ -396,7 +396,7 @@ class IndexSettings(Section):
     )
 
 
-class SearchSettings(Section):
+class SearchSettings(SettingsSection):
     """Vector search."""
 
     exact_below: int = Field(
@@ -408,7 +408,7 @@ class SearchSettings(Section):
     )
 
 
-class WorkerSettings(Section):
+class WorkerSettings(SettingsSection):
     """Workers of the question queue."""
 
     question_seconds: float = Field(
@@ -420,7 +420,7 @@ class WorkerSettings(Section):
     )
 
 
-class ReaderSettings(Section):
+class ReaderSettings(SettingsSection):
     """Reading of answers, and its confidence without a model."""
 
     reads: bool = Field(default=True, description="Read answers; false ranks passages only (`--reader none`).")
@@ -438,7 +438,7 @@ DEFAULT_STRATEGIES = (
 )  # fmt: skip
 
 
-class CorpusSettings(Section):
+class CorpusSettings(SettingsSection):
     """Splitting of records into passages."""
 
     language: str = Field(
@@ -468,7 +468,7 @@ class CorpusSettings(Section):
     _is_known_language = field_validator("language")(known_code)
 
 
-class GraphSettings(Section):
+class GraphSettings(SettingsSection):
     """Reading of a knowledge graph (`polyhop index --graph`)."""
 
     languages: str = Field(
@@ -494,7 +494,7 @@ class GraphSettings(Section):
     )
 
 
-class ExtractionSettings(Section):
+class ExtractionSettings(SettingsSection):
     """Extraction of names, relations and propositions."""
 
     ner: Annotated[str, one_of("rules", "regex", "spacy", "spacy:NAME")] = Field(
@@ -524,7 +524,7 @@ class ExtractionSettings(Section):
     )
 
 
-class ResolutionSettings(Section):
+class ResolutionSettings(SettingsSection):
     """Resolution of names to entities."""
 
     method: Literal["off", "rules", "model"] = Field(
@@ -543,7 +543,7 @@ class ResolutionSettings(Section):
     )
 
 
-class Settings(Section):
+class Settings(SettingsSection):
     """Everything that can be set. Settings that change results are part of every fingerprint."""
 
     root: Path = Field(Path("polyhop-data"), description="Folder of all data, default ./polyhop-data.")

@@ -19,7 +19,7 @@ from command_processes import line_of, remaining_output
 from queue_parts import SPEC, finished, questions, states
 from sqlalchemy import event
 
-from polyhop.schemas.chat import Rung, Usage
+from polyhop.schemas.chat import Repair, Usage
 from polyhop.schemas.errors import QueueFullError, StoreUnavailableError
 from polyhop.schemas.queue import QuestionState
 from polyhop.schemas.text import content_hash
@@ -312,7 +312,7 @@ def test_an_acknowledged_reply_survives_a_kill_at_any_moment(path: Path, start_p
         replies = cache.replies([content_hash(f"{run} {n}") for n in acknowledged])
         found = [replies[content_hash(f"{run} {n}")] for n in acknowledged]
         assert [reply.text for reply in found] == [f'{{"n":{n}}}' for n in acknowledged]
-        assert {(reply.rung, reply.usage) for reply in found} == {(Rung.AS_IS, Usage(1, 1, 1))}
+        assert {(reply.repair, reply.usage) for reply in found} == {(Repair.AS_IS, Usage(1, 1, 1))}
         cache.close()
         calls, reply_count, raw_count, _ = journal(path)
         assert calls == raw_count
