@@ -21,7 +21,7 @@ from polyhop.schemas.graph import NamedTriple
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.query import UNREAD, ModelUse, Question
 from polyhop.schemas.records import BadRecord, QuestionRecord
-from polyhop.schemas.settings import CLOSED_BOOK, Settings, flatten, with_min_confidence
+from polyhop.schemas.settings import ANSWERS, CLOSED_BOOK, INDEX, Settings, flatten, settings_with, with_min_confidence
 from polyhop.schemas.text import plural
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.registry import producing_stages, source_kind
@@ -41,18 +41,6 @@ from polyhop.worker.strategies.base import StrategySpec
 from polyhop.worker.strategies.registry import STRATEGIES, needed_artefacts, parse_setting, spec_of
 
 DEPTH = 100  # passages asked for: MRR's depth (algorithms.md 6.2)
-_BUILDING = ("corpus", "extraction", "resolution", "search")
-_NOT_ANSWERING: Mapping[str, bool | set[str]] = {
-    **dict.fromkeys(
-        (*_BUILDING, "root", "strategies", "batch_size", "cores", "keep_versions", "queue", "worker", "index"), True
-    ),
-    **dict.fromkeys(("max_cost_usd", "max_tokens", "memory_mb", "min_coverage"), True),
-    "models": {
-        *("extract", "api_base", "timeout_seconds", "max_attempts", "concurrency", "requests_per_minute", "price"),
-        *("mode", "batch_requests", "batch_tokens", "batch_price"),
-    },
-    "reader": {"reads"},  # the run says who reads
-}
 _OUT = "the per-question file"
 SHOWN = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1", "containment")
 SHOWN_OF_TRIPLES = ("triple_recall@10", "triple_recall@30", "triple_mrr")  # shown if the questions have golden triples
@@ -268,10 +256,10 @@ def answering_settings(
     settings: Settings, built_with: Mapping[str, object], where: str | None = None
 ) -> dict[str, object]:
     """Settings that determine the answers, {name: value}; those of the index begin with `index.`."""
-    own = flatten(settings.model_dump(mode="json", exclude=_NOT_ANSWERING))
-    building = {name: section for name, section in built_with.items() if name in _BUILDING}
+    own = flatten(settings.model_dump(mode="json", include=settings_with(ANSWERS)))
     own |= {} if where is None else {"questions.where": where}
-    return {**own, **{f"index.{name}": value for name, value in flatten(building).items()}}
+    building = flatten(built_with)
+    return own | {f"index.{name}": building[name] for name in flatten(settings_with(INDEX)) if name in building}
 
 
 def _served(

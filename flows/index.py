@@ -31,11 +31,12 @@ from polyhop.schemas.manifest import (
 from polyhop.schemas.records import GraphServer, Source, source_of
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import (
+    KEPT,
     LOCAL,
     EncoderSettings,
-    HubSettings,
     Settings,
     SettingsSection,
+    settings_with,
     stored_section,
     strategies_for,
 )
@@ -177,18 +178,19 @@ def with_kept(settings: Settings, manifest: Manifest | None, index: IndexFolder)
     if manifest is None:
         return settings
     made_of: dict[str, SettingsSection] = {}
-    for name, field in (("corpus", "language"), ("extraction", "extractor"), ("resolution", "identity")):
-        section, stored = getattr(settings, name), manifest.settings.get(name)
-        if field not in section.model_fields_set and isinstance(stored, Mapping) and field in stored:
-            if str(stored[field]).startswith("import:") and index.pull_marker.exists():
-                raise errors.ConfigurationError(
-                    f"Index '{index.name}' was pulled from a store and names {name}.{field}={stored[field]}, which "
-                    f"your settings do not; set {name}.{field} to that file or to another extractor."
-                )
-            made_of[name] = section.model_copy(update={field: stored[field]})
-    hubs, encoder = settings.hubs, settings.encoder
-    kept = stored_section(HubSettings, manifest.settings.get("hubs", {})).model_dump(exclude=hubs.model_fields_set)
-    made_of["hubs"] = hubs.model_copy(update=kept)
+    for name, fields in settings_with(KEPT).items():
+        section = getattr(settings, name)
+        if not isinstance(section, SettingsSection) or name == "encoder":
+            continue
+        stored = stored_section(type(section), manifest.settings.get(name, {}))
+        kept = stored.model_dump(include=set(fields), exclude=section.model_fields_set)
+        if str(kept.get("extractor", "")).startswith("import:") and index.pull_marker.exists():
+            raise errors.ConfigurationError(
+                f"Index '{index.name}' was pulled from a store and names extraction.extractor={kept['extractor']}, "
+                "which your settings do not; set extraction.extractor to that file or to another extractor."
+            )
+        made_of[name] = section.model_copy(update=kept)
+    encoder = settings.encoder
     before = stored_section(EncoderSettings, manifest.settings.get("encoder", {}))
     if "name" not in encoder.model_fields_set or encoder.name == before.name:
         # The encoder of the version before, with the settings that are given now.

@@ -23,13 +23,13 @@ from typing import Any, TypeVar
 from polyhop.flows.reports import RunModelUse
 from polyhop.schemas.errors import ConfigurationError, StoreError, StoreUnavailableError, install_words
 from polyhop.schemas.logs import configure_logs_as_parent
-from polyhop.schemas.settings import ModelSettings, QueueSettings, Settings
+from polyhop.schemas.settings import Settings, without_secrets
 from polyhop.schemas.text import content_hash
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.stage import BatchResult, Stage, run_or_wait
 from polyhop.warehouse.build import Build, Transfer
 from polyhop.warehouse.machine import usable_cores
-from polyhop.warehouse.open_models import chats_usage, close_chats
+from polyhop.warehouse.open_models import begin_run, current_run
 
 T = TypeVar("T")
 
@@ -37,21 +37,19 @@ T = TypeVar("T")
 @contextmanager
 def model_run(note: Callable[[str], None] | None = None, index: str = "") -> Iterator[None]:
     """Models opened inside the block share one budget, which begins at 0; of an index, or JOBS, they ask in batches."""
-    close_chats(note, index)
-    try:
-        yield
-    except BaseException:
-        if note is not None:  # there is no report that would say so
-            for sentence in model_use().sentences():
-                note(f"The run ended early; {sentence}.")
-        raise
-    finally:
-        close_chats()
+    with begin_run(note, index):
+        try:
+            yield
+        except BaseException:
+            if note is not None:  # there is no report that would say so
+                for sentence in model_use().sentences():
+                    note(f"The run ended early; {sentence}.")
+            raise
 
 
 def model_use() -> RunModelUse:
     """Model use of this run so far."""
-    use = chats_usage()
+    use = current_run().usage()
     spent, unknown = use.spent, use.unknown
     return RunModelUse(
         spent.calls,
@@ -92,12 +90,10 @@ class BatchWork:
 
 
 def portable_work(stage: Stage, build: Build) -> BatchWork:
-    """The work without what other processes must not or need not know: addresses of the queue and of models."""
-    settings = build.settings
+    """The work without secret settings, which other processes do not need."""
+    settings = without_secrets(build.settings)
     root = settings.root.expanduser().resolve()
-    encoder = settings.encoder.model_copy(update={"api_base": ""})
-    hidden = {"root": root, "queue": QueueSettings(), "models": ModelSettings(), "encoder": encoder}
-    return BatchWork(stage, replace(build, settings=settings.model_copy(update=hidden)))
+    return BatchWork(stage, replace(build, settings=settings.model_copy(update={"root": root})))
 
 
 def do_batch(work: BatchWork, number: int, threads: int) -> BatchResult:

@@ -22,7 +22,7 @@ from polyhop.schemas.query import Question
 from polyhop.schemas.records import SourceKind, source_of
 from polyhop.schemas.settings import Settings, default_strategy
 from polyhop.schemas.text import plural, printable
-from polyhop.terminal import passage_texts
+from polyhop.warehouse.index_reader import passage_texts
 from polyhop.warehouse.open import open_published, open_questions
 from polyhop.warehouse.user_files import load_settings
 from polyhop.worker.ranking.fusion import reciprocal_rank_fusion

@@ -27,7 +27,7 @@ GROUPS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "Question queues": {"queue": ("submit", "worker", "jobs")},
     "Evaluation": {"evaluate": ("eval", "score", "tune", "tune-prompts")},
     "What is stored": {"stores": ("sql", "versions", "export", "cache")},
-    "Pages and programs": {"window": ("ui",), "agents": ("mcp",)},
+    "Pages and programs": {"servers": ("ui", "mcp")},
     "Operation": {"operate": ("doctor", "verify", "maintain", "deploy", "serve")},
 }
 """Our commands in the order of the help, by group and module of polyhop.commands, whose functions have their names."""

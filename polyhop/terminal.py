@@ -1,17 +1,27 @@
-"""Answers, passages and evidence as lines for a terminal."""
+"""Answers, passages, evidence and evaluations as text and tables, for the terminal and the pages."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import fields
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polyhop.schemas.errors import UnknownIdError, UnknownIndexError
 from polyhop.schemas.evidence import RERANKED, Evidence, Node, Note, Seed, shown_id
-from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.query import UNREAD
 from polyhop.schemas.records import Location
 from polyhop.schemas.settings import Settings
+
+if TYPE_CHECKING:
+    from polyhop.api import Answer
+
+PREFIX = "triple_"
+LEADING = f"{PREFIX}recall@10"
+TRIPLES_WITH_INTERVAL = tuple(f"{PREFIX}{name}" for name in ("recall@10", "recall@30", "hit@10", "mrr"))
+OF_ANSWERS = ("em", "f1", "containment")
+COMPARED = ("recall@2", "recall@5", "recall@10", "mrr", *OF_ANSWERS)
+LONGEST_LABELS = 60  # characters; chosen: leaves the other columns of a run room on one line; the JSON has all labels
 
 _SHOWN_CHARACTERS = 100
 """What fits a wide terminal next to rank and score; chosen. Of names in triples, too: values may be whole abstracts."""
@@ -111,14 +121,9 @@ def _line(text: str) -> str:
     return " ".join(str(text).split())
 
 
-def passage_texts(index: IndexReader, passages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Text by id of ranked passages, from the version that ranked them."""
-    numbers = [index.number_of_passage[str(passage["id"])] for passage in passages]
-    return {passage_id: text for passage_id, _, text in index.passages(numbers)} if numbers else {}
-
-
 def stored_texts(document: Mapping[str, Any], settings: Settings) -> dict[str, str]:
     """Text by id of a stored answer's passages; empty if its version was deleted."""
+    from polyhop.warehouse.index_reader import passage_texts
     from polyhop.warehouse.open import open_published
 
     try:
@@ -201,3 +206,69 @@ def _note(note: Note) -> str:
     rest = len(note.items) - len(items)
     said = [part for part in (_line(note.text), ", ".join([*items, f"{rest} more"] if rest else items)) if part]
     return "  ".join([_line(note.label), *(said or ["none"])])
+
+
+def silence(answer: "Answer") -> str:
+    """Sentence for an answer without a short answer: the reason, and the best guess."""
+    if answer.reading.get("kind") == UNREAD:
+        return "(reading is disabled; --reader rules or --reader model enables it)"
+    if answer.sentences and answer.reading.get("kind") != "generated":
+        guess = guess_of(answer)
+        best = f"; best guess: {guess}, confidence {answer.reading['confidence']:.2f}" if guess else ""
+        return f"No confident short answer{best}. Most relevant sentences:"
+    ranked = [name for name in ("triples", "passages") if getattr(answer, name)]
+    return f"(none found; read the {' and '.join(ranked)})" if ranked else "(none found)"
+
+
+def guess_of(answer: "Answer") -> str:
+    """The guess shown with the sentences; "" below .1, where it is worth nothing (docs/reader.md)."""
+    return "" if answer.answer or (answer.reading.get("confidence") or 0.0) < 0.1 else answer.guess
+
+
+def certainty(answer: "Answer") -> str:
+    """Confidence of a rule-based answer: computed from values, or possible with a number."""
+    kind, confidence = answer.reading.get("kind"), answer.reading.get("confidence")
+    if not answer.answer or kind not in {"computed", "extracted"}:
+        return ""
+    return f"  ({'computed' if kind == 'computed' else 'possible'}, confidence {confidence:.2f})"
+
+
+def stored_table(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[object]]]:
+    """Columns and rows of the stored evaluations that can be read, with figures of their best strategy."""
+    readable = [row for row in rows if "error" not in row]
+    triples = [LEADING] if any(LEADING in one for row in readable for one in row["strategies"].values()) else []
+    table: list[list[object]] = []
+    for row in readable:
+        figures, sample = row["strategies"], row.get("sample")
+        best = max(figures, key=lambda name: figures[name]["recall@5"] or figures[name].get(LEADING) or 0.0)
+        labels, asked = ",".join(figures), row["questions"]
+        if len(labels) > LONGEST_LABELS:
+            labels = f"{labels[:LONGEST_LABELS]}… ({len(figures)})"
+        if sample is not None and sample["size"] < sample["of"]:
+            rest = "the rest, " if sample.get("rest") else ""
+            asked = f"{asked} ({rest}{row['n']} of {sample['of']}, seed {sample['seed']})"
+        means = (figures[best].get(name) for name in ("recall@5", *triples, "em"))
+        table.append([row["run"], row["started"], row["index"], row["version"], asked, labels, best, *means])
+    columns = ["run", "started", "index", "version", "questions", "strategies", "best", "recall@5", *triples, "em"]
+    return columns, table
+
+
+CHANGED = ["strategy", "metric", "before", "after", "change", "95 % interval", "wins/ties/losses", ""]
+
+
+def changed_rows(changes: Mapping[str, Any]) -> list[list[object]]:
+    """A row, as CHANGED heads it, per strategy and metric that changed, in the mean or for some questions."""
+    strategies = changes["strategies"]
+    rows: list[list[object]] = []
+    for strategy, metrics in strategies.items():
+        for metric in (*COMPARED, *TRIPLES_WITH_INTERVAL):
+            found = metrics.get(metric) or {"difference": None, "paired": None}
+            difference = found["paired"] or {"wins": 0, "losses": 0}
+            if found["difference"] or difference["wins"] + difference["losses"]:
+                line: list[object] = [strategy, metric, found["first"], found["second"], f"{found['difference']:+.3f}"]
+                if found["paired"]:
+                    line.append(f"[{difference['low']:+.3f}, {difference['high']:+.3f}]")
+                    line.append(f"{difference['wins']}/{difference['ties']}/{difference['losses']}")
+                    line.append("significant" if difference["significant"] else "")
+                rows.append([*line, *[""] * (8 - len(line))])
+    return rows

@@ -5,6 +5,7 @@ Every field says its unit and default.
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_args
 
@@ -107,6 +108,19 @@ def one_of(*names: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+class Mark(Enum):
+    """Mark of a setting: the results that depend on it, if any, and how runs treat it."""
+
+    INDEX = "index"
+    ANSWERS = "answers"
+    NOTHING = "nothing"
+    KEPT = "kept"  # Later runs of an index keep the value of the version before unless it is set.
+    SECRET = "secret"  # noqa: S105 - the name of a mark: other processes of a run get the default of an address or key
+
+
+INDEX, ANSWERS, NOTHING, KEPT, SECRET = Mark
+
+
 DEFAULT_STRATEGY = "bridge"
 DEFAULT_GRAPH_STRATEGY = "hub-facets"
 GRAPH_STRATEGIES = (DEFAULT_GRAPH_STRATEGY, "hublink")
@@ -162,23 +176,25 @@ def _checked_if_named(name: str) -> str:
 class EncoderChoice(SettingsSection):
     """One encoder: all that determines its vectors, where it is, and what it costs."""
 
-    name: Annotated[str, AfterValidator(_checked)] = Field(
+    name: Annotated[str, AfterValidator(_checked), INDEX, KEPT] = Field(
         LOCAL,
         description="The encoder: local (all-MiniLM-L6-v2 on ONNX, no network), onnx:FOLDER, litellm:PROVIDER/MODEL, "
         "fastembed:NAME or sentence-transformers:NAME_OR_FOLDER.",
     )
-    query_prefix: str = Field("", description="Prefix of every question: the model's instruction.")
-    passage_prefix: str = Field("", description="Prefix of every indexed text.")
-    dimension: int = Field(
+    query_prefix: Annotated[str, INDEX, KEPT] = Field(
+        "", description="Prefix of every question: the model's instruction."
+    )
+    passage_prefix: Annotated[str, INDEX, KEPT] = Field("", description="Prefix of every indexed text.")
+    dimension: Annotated[int, INDEX, KEPT] = Field(
         0, ge=0, le=65_536, description="Dimensions of a vector, for servers that can shorten vectors; 0: the model's."
     )
-    max_tokens: int = Field(
+    max_tokens: Annotated[int, INDEX, KEPT] = Field(
         0, ge=0, le=1_000_000, description="Maximum tokens per text, the rest is cut; 0: the model's limit."
     )
-    api_base: str = Field(
+    api_base: Annotated[str, NOTHING, KEPT, SECRET] = Field(
         "", description="Address of an OpenAI-compatible server with /embeddings; empty: models.api_base."
     )
-    precision: Literal["float32", "bfloat16", "int8"] = Field(
+    precision: Annotated[Literal["float32", "bfloat16", "int8"], INDEX, KEPT] = Field(
         "float32",
         description="Of the local encoder: float32, the same bits in every run on one kind of processor; bfloat16 by "
         "OpenVINO (extra openvino; on processors that have it, cosine .9999 to float32); int8 (extra int8, .994).",
@@ -199,7 +215,7 @@ class EncoderChoice(SettingsSection):
 class EncoderSettings(EncoderChoice):
     """The model that turns texts into vectors."""
 
-    entities: Annotated[str, BeforeValidator(_name_of), AfterValidator(_checked_if_named)] = Field(
+    entities: Annotated[str, BeforeValidator(_name_of), AfterValidator(_checked_if_named), INDEX, KEPT] = Field(
         "",
         description="Another encoder, without prefixes, for all texts but passages: entities, relations, "
         "propositions, texts of hubs; empty: as passages.",
@@ -241,44 +257,44 @@ Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 class HubSettings(SettingsSection):
     """Selection of hubs, and the indexed part of their paths (strategies hublink, hublink-topic, hub-facets)."""
 
-    types: Listed = Field(
+    types: Annotated[Listed, INDEX, KEPT] = Field(
         (),
         description="Types of hubs, separated by commas: names of types (Paper), or predicate=label (rdf:type=Paper: "
         "nodes with a relation of that predicate to or from a node of that label). Of texts: types of entities, or "
         "document for the entities that documents are named after (the default there).",
     )
-    mode: HubMode = Field(
+    mode: Annotated[HubMode, INDEX, KEPT] = Field(
         "auto",
         description="Condition for a node to be a hub: types (hubs.types), edges (hubs.min_edges), both, either; "
         "auto (default) "
         "is types if there are any, else edges.",
     )
-    min_edges: int = Field(
+    min_edges: Annotated[int, INDEX, KEPT] = Field(
         10, ge=1, description="Minimum number of incoming and outgoing relations of a hub, default 10."
     )
-    split: bool = Field(
+    split: Annotated[bool, INDEX, KEPT] = Field(
         default=False, description="Make nodes at which paths end for hubs.max_path_length hubs of the next level."
     )
-    max_path_length: int | None = Field(
+    max_path_length: Annotated[int | None, INDEX, KEPT] = Field(
         None,
         ge=0,
         description="Relations of the longest path; 0: any number. Default 10 in a knowledge graph, and 2 in texts, "
         "where longer ones leave the document.",
     )
-    max_paths_per_hub: int = Field(
+    max_paths_per_hub: Annotated[int, INDEX, KEPT] = Field(
         1000,
         ge=0,
         description="Paths kept per hub, in order of search, default 1000; 0: all. hub_coverage counts the rest.",
     )
-    start: Listed = Field(
+    start: Annotated[Listed, INDEX, KEPT] = Field(
         (),
         description="Start nodes of the hub search: ids or types of nodes (of texts: keys or types of entities), "
         "separated by commas; empty (default): every hub.",
     )
-    textualiser: Textualiser = Field(
+    textualiser: Annotated[Textualiser, INDEX, KEPT] = Field(
         "template", description="Writer of path texts: template (default), or model (models.extract)."
     )
-    levels: Annotated[tuple[Level, ...], BeforeValidator(_listed)] = Field(
+    levels: Annotated[tuple[Level, ...], BeforeValidator(_listed), INDEX, KEPT] = Field(
         ("path",),
         min_length=1,
         description="Embedded parts of a path for hublink: path (its text; default), triple, entity, or several.",
@@ -299,61 +315,69 @@ def _prices(value: object) -> object:
 class ModelSettings(SettingsSection):
     """Language models, by role; none is needed."""
 
-    extract: str = Field(
+    extract: Annotated[str, INDEX] = Field(
         "", description="Model for extraction and resolution, as litellm names it (openai/gpt-4o-mini); empty: none."
     )
-    read: str = Field(
+    read: Annotated[str, ANSWERS] = Field(
         "",
         description="Model that reads answers from passages, as litellm names it; empty: the reader without a model.",
     )
-    read_passages: int = Field(
+    read_passages: Annotated[int, ANSWERS] = Field(
         5,
         ge=0,
         le=100,
         description="Passages that a model reads for one answer, in addition to the strategy's own text; 0: only that "
         "text (of qasa, chains and descriptions of entities).",
     )
-    rerank: str = Field(
+    rerank: Annotated[str, ANSWERS] = Field(
         "",
         description="Cross-encoder of bm25-ce and rrf-ce: a name that fastembed knows (Xenova/ms-marco-MiniLM-L-6-v2), "
         "or a folder with model.onnx and tokenizer.json; empty: a lexical fallback.",
     )
-    name_questions: bool = Field(
+    name_questions: Annotated[bool, ANSWERS] = Field(
         default=False,
         description="Use models.read to find the names in questions, for strategies that start from names.",
     )
-    api_base: str = Field("", description="Address of an OpenAI-compatible server; empty: the provider's own.")
-    max_reply_tokens: int = Field(
+    api_base: Annotated[str, NOTHING, SECRET] = Field(
+        "", description="Address of an OpenAI-compatible server; empty: the provider's own."
+    )
+    max_reply_tokens: Annotated[int, INDEX, ANSWERS] = Field(
         0,
         ge=0,
         description="Maximum tokens of a reply; truncated replies are requested again after it is raised; 0: the "
         "default of each step.",
     )
-    timeout_seconds: float = Field(120, gt=0, description="Seconds to wait for one reply.")
-    max_attempts: int = Field(5, ge=1, le=100, description="Attempts per reply before it is listed as failed.")
-    concurrency: int = Field(
+    timeout_seconds: Annotated[float, NOTHING] = Field(120, gt=0, description="Seconds to wait for one reply.")
+    max_attempts: Annotated[int, NOTHING] = Field(
+        5, ge=1, le=100, description="Attempts per reply before it is listed as failed."
+    )
+    concurrency: Annotated[int, NOTHING] = Field(
         8, ge=1, le=256, description="Maximum concurrent calls; a slow server gets fewer, down to one."
     )
-    requests_per_minute: int = Field(0, ge=0, description="Maximum calls per minute; 0: only the server's limit.")
-    price: Annotated[tuple[Price, Price] | tuple[Price, Price, Price] | None, BeforeValidator(_prices)] = Field(
-        None,
-        description="USD per million tokens of prompts, of replies and, if there is a third number, of an encoder's "
-        "texts, separated by commas (0.15,0.6,0.02); unset: litellm's table.",
+    requests_per_minute: Annotated[int, NOTHING] = Field(
+        0, ge=0, description="Maximum calls per minute; 0: only the server's limit."
     )
-    mode: Annotated[tuple[AskMode, ...], BeforeValidator(_listed)] = Field(
+    price: Annotated[tuple[Price, Price] | tuple[Price, Price, Price] | None, BeforeValidator(_prices), NOTHING] = (
+        Field(
+            None,
+            description="USD per million tokens of prompts, of replies and, if there is a third number, of an "
+            "encoder's texts, separated by commas (0.15,0.6,0.02); unset: litellm's table.",
+        )
+    )
+    mode: Annotated[tuple[AskMode, ...], BeforeValidator(_listed), NOTHING] = Field(
         ("single",),
         min_length=1,
         description="How models are called: single (default), one request per call; batch, the provider's cheaper "
         "batch API (the run exits and a later run resumes); or the steps that use batches, separated by commas: "
         "extract, propositions, resolve, hub-texts, read (the questions of jobs).",
     )
-    batch_requests: int = Field(50_000, ge=1, description="Maximum requests per batch.")
-    batch_tokens: int = Field(
+    batch_requests: Annotated[int, NOTHING] = Field(50_000, ge=1, description="Maximum requests per batch.")
+    batch_tokens: Annotated[int, NOTHING] = Field(
         2_000_000,
         ge=1,
         description="Maximum prompt tokens in open batches; see the limits page of your provider.",
     )
-    batch_price: Annotated[tuple[Price, Price] | None, BeforeValidator(_listed)] = Field(
+    batch_price: Annotated[tuple[Price, Price] | None, BeforeValidator(_listed), NOTHING] = Field(
         None,
         description="USD per million tokens of prompts and of replies in batches, separated by a comma (0.075,0.3); "
         "unset: litellm's table, which has few.",
@@ -367,7 +391,7 @@ class ModelSettings(SettingsSection):
 class RunnerSettings(SettingsSection):
     """Executor of rule-based extraction and embedding batches."""
 
-    kind: Literal["auto", "local", "processes", "dask"] = Field(
+    kind: Annotated[Literal["auto", "local", "processes", "dask"], NOTHING] = Field(
         "auto",
         description="Executor for rule-based extraction and embedding batches: the run's own process (local), more "
         "processes on this machine (processes), or the workers of a Dask cluster (dask; the extra dask); auto: more "
@@ -378,18 +402,20 @@ class RunnerSettings(SettingsSection):
 class QueueSettings(SettingsSection):
     """The queue of questions."""
 
-    url: str = Field("", description="Question queue: postgresql://…, or empty for queue.sqlite under root.")
+    url: Annotated[str, NOTHING, SECRET] = Field(
+        "", description="Question queue: postgresql://…, or empty for queue.sqlite under root."
+    )
 
 
 class IndexSettings(SettingsSection):
     """Remote storage of versions."""
 
-    remote: str = Field(
+    remote: Annotated[str, NOTHING, SECRET] = Field(
         "",
         description="Store of published versions, s3://…, gs://…, az://… or file://…: runs push to it, workers pull "
         "from it; empty: none.",
     )
-    key_file: str = Field(
+    key_file: Annotated[str, NOTHING, SECRET] = Field(
         "",
         description="File with a secret key that signs what is pushed; with it, only versions signed with the same key "
         "are pulled; empty: no signatures.",
@@ -399,7 +425,7 @@ class IndexSettings(SettingsSection):
 class SearchSettings(SettingsSection):
     """Vector search."""
 
-    exact_below: int = Field(
+    exact_below: Annotated[int, INDEX] = Field(
         200_000,
         ge=0,
         description="Exact search below this many passages, default 200000; approximate search through LanceDB "
@@ -411,7 +437,7 @@ class SearchSettings(SettingsSection):
 class WorkerSettings(SettingsSection):
     """Workers of the question queue."""
 
-    question_seconds: float = Field(
+    question_seconds: Annotated[float, NOTHING] = Field(
         60,
         gt=0,
         description="Processing seconds after which a question is dead, default 60; time spent waiting for a model "
@@ -423,8 +449,10 @@ class WorkerSettings(SettingsSection):
 class ReaderSettings(SettingsSection):
     """Reading of answers, and its confidence without a model."""
 
-    reads: bool = Field(default=True, description="Read answers; false ranks passages only (`--reader none`).")
-    min_confidence: float = Field(
+    reads: Annotated[bool, ANSWERS] = Field(
+        default=True, description="Read answers; false ranks passages only (`--reader none`)."
+    )
+    min_confidence: Annotated[float, ANSWERS] = Field(
         0.5,
         ge=0,
         le=1,
@@ -441,21 +469,21 @@ DEFAULT_STRATEGIES = (
 class CorpusSettings(SettingsSection):
     """Splitting of records into passages."""
 
-    language: str = Field(
+    language: Annotated[str, INDEX, KEPT] = Field(
         ENGLISH,
         description="Language of the texts and questions, an ISO 639-1 code, or auto: detected text by text "
         "(extra languages).",
     )
-    max_passage_characters: int = Field(
+    max_passage_characters: Annotated[int, INDEX] = Field(
         2000, ge=200, le=1_000_000, description="Longer texts are split into passages of at most this many characters."
     )
-    overlap_sentences: int = Field(
+    overlap_sentences: Annotated[int, INDEX] = Field(
         0,
         ge=0,
         le=20,
         description="Sentences that consecutive pieces of a split text share, at most half a passage.",
     )
-    max_quarantine_share: float = Field(
+    max_quarantine_share: Annotated[float, NOTHING] = Field(
         0.05,
         ge=0,
         le=1,
@@ -463,7 +491,9 @@ class CorpusSettings(SettingsSection):
         "unusable files of a folder, and unusable records of a source of fewer than 20, do not count, unless nothing "
         "in it can be used.",
     )
-    follow_links: bool = Field(default=False, description="Follow symbolic links that lead out of a folder corpus.")
+    follow_links: Annotated[bool, INDEX] = Field(
+        default=False, description="Follow symbolic links that lead out of a folder corpus."
+    )
 
     _is_known_language = field_validator("language")(known_code)
 
@@ -471,23 +501,23 @@ class CorpusSettings(SettingsSection):
 class GraphSettings(SettingsSection):
     """Reading of a knowledge graph (`polyhop index --graph`)."""
 
-    languages: str = Field(
+    languages: Annotated[str, INDEX] = Field(
         "en",
         description="Languages of labels in N-Triples and Turtle, preferred ones first, separated by commas (en,de); "
         "after them come labels without a language, then other languages alphabetically.",
     )
-    neo4j_ids: str = Field(
+    neo4j_ids: Annotated[str, INDEX] = Field(
         "id,uri,iri,uuid",
         description="Properties that hold a Neo4j node's own id, unique in the database, the first that it has; a node "
         "with none gets Neo4j's own id, which another dump does not keep.",
     )
-    neo4j_names: str = Field(
+    neo4j_names: Annotated[str, INDEX] = Field(
         "name,title,label", description="Properties that hold a Neo4j node's label, the first that it has."
     )
-    neo4j_types: str = Field(
+    neo4j_types: Annotated[str, INDEX] = Field(
         "", description="Properties that hold the types of a Neo4j node; empty: its labels in Neo4j are its types."
     )
-    neo4j_predicates: str = Field(
+    neo4j_predicates: Annotated[str, INDEX] = Field(
         "",
         description="Properties of a Neo4j relationship that hold the predicate, the first that it has; else it is the "
         "relationship's type. Its other properties are not read.",
@@ -497,26 +527,28 @@ class GraphSettings(SettingsSection):
 class ExtractionSettings(SettingsSection):
     """Extraction of names, relations and propositions."""
 
-    ner: Annotated[str, one_of("rules", "regex", "spacy", "spacy:NAME")] = Field(
+    ner: Annotated[str, one_of("rules", "regex", "spacy", "spacy:NAME"), INDEX] = Field(
         "rules",
         description="Names by Polyhop's rules (default), SPRIG's regular expression (regex), or an installed spaCy "
         "model (spacy:NAME; spacy: en_core_web_sm).",
     )
-    extractor: Annotated[str, one_of("rules", "model", "import:FILE")] = Field(
+    extractor: Annotated[str, one_of("rules", "model", "import:FILE"), INDEX, KEPT] = Field(
         "rules",
         description="Extractor of names, relations and propositions: rules, model, or import:FILE.",
     )
-    entity_types: str = Field(
+    entity_types: Annotated[str, INDEX] = Field(
         "", description="Known entity types, separated by spaces; empty: the five of the paper, DATE and NUMBER."
     )
-    type_contract: Literal["evolve", "freeze", "discard"] = Field(
+    type_contract: Annotated[Literal["evolve", "freeze", "discard"], INDEX] = Field(
         "evolve",
         description="Treatment of unknown types and labels: evolve keeps them; freeze drops an entity's type and "
         "maps a label to "
         "'related to'; discard drops the entity or relation.",
     )
-    relation_types: str = Field("", description="Known relation labels, separated by commas; empty: any label.")
-    prompts: str = Field(
+    relation_types: Annotated[str, INDEX] = Field(
+        "", description="Known relation labels, separated by commas; empty: any label."
+    )
+    prompts: Annotated[str, INDEX] = Field(
         "",
         description="Folder of extraction prompts (kg.extract.md, prop.entities.md, "
         "prop.propositions.md; `polyhop tune-prompts` writes them); the built-in prompts if empty, and for missing "
@@ -527,17 +559,17 @@ class ExtractionSettings(SettingsSection):
 class ResolutionSettings(SettingsSection):
     """Resolution of names to entities."""
 
-    method: Literal["off", "rules", "model"] = Field(
+    method: Annotated[Literal["off", "rules", "model"], INDEX] = Field(
         "rules",
         description="Entity resolution: none, rules, or model (models.extract decides whether two names are one "
         "entity).",
     )
-    identity: Literal["name", "name_type", "context"] = Field(
+    identity: Annotated[Literal["name", "name_type", "context"], INDEX, KEPT] = Field(
         "name",
         description="Condition for two mentions of a name to be one entity: the same name, name and type, or name "
         "and context.",
     )
-    links: str = Field(
+    links: Annotated[str, INDEX] = Field(
         "",
         description="CSV file of name pairs (a,b) that are one entity, or with `no` in a third column (same) are not.",
     )
@@ -546,37 +578,43 @@ class ResolutionSettings(SettingsSection):
 class Settings(SettingsSection):
     """Everything that can be set. Settings that change results are part of every fingerprint."""
 
-    root: Path = Field(Path("polyhop-data"), description="Folder of all data, default ./polyhop-data.")
-    strategies: tuple[str, ...] = Field(
+    root: Annotated[Path, NOTHING] = Field(
+        Path("polyhop-data"), description="Folder of all data, default ./polyhop-data."
+    )
+    strategies: Annotated[tuple[str, ...], NOTHING, KEPT] = Field(
         DEFAULT_STRATEGIES, description="Strategies that an index is built for; they determine its artefacts."
     )
-    cores: int = Field(
+    cores: Annotated[int, NOTHING] = Field(
         0,
         ge=0,
         le=1024,
         description="Processor cores that a command uses, for processes of runner.kind and threads of the encoder; 0: "
         "all (a worker of a queue: one).",
     )
-    memory_mb: int = Field(
+    memory_mb: Annotated[int, NOTHING] = Field(
         1000,
         ge=100,
         le=1_000_000,
         description="Megabytes of memory for an index run's tables before they spill to disk.",
     )
-    sql_memory_mb: int = Field(
+    sql_memory_mb: Annotated[int, NOTHING] = Field(
         1000,
         ge=100,
         le=1_000_000,
         description="Megabytes that ad-hoc SQL may take: all queries of a server together; a query of `polyhop sql` "
         "and `Index.sql` as far as DuckDB counts it.",
     )
-    batch_size: int = Field(500, ge=1, le=100_000, description="Passages per batch of a stage.")
-    keep_versions: int = Field(3, ge=1, le=1000, description="Published versions to keep, in addition to those in use.")
-    max_cost_usd: float | None = Field(
+    batch_size: Annotated[int, NOTHING] = Field(500, ge=1, le=100_000, description="Passages per batch of a stage.")
+    keep_versions: Annotated[int, NOTHING] = Field(
+        3, ge=1, le=1000, description="Published versions to keep, in addition to those in use."
+    )
+    max_cost_usd: Annotated[float | None, NOTHING] = Field(
         None, ge=0, description="Maximum USD that a run spends on models; unset: no limit."
     )
-    max_tokens: int | None = Field(None, ge=0, description="Maximum tokens that a run uses of models; unset: no limit.")
-    min_coverage: float = Field(
+    max_tokens: Annotated[int | None, NOTHING] = Field(
+        None, ge=0, description="Maximum tokens that a run uses of models; unset: no limit."
+    )
+    min_coverage: Annotated[float, NOTHING] = Field(
         0.0,
         ge=0,
         le=1,
@@ -607,6 +645,28 @@ def with_min_confidence(settings: Settings, confidence: float | None) -> Setting
         raise ConfigurationError(f"min_confidence is {confidence}; it must be from 0 to 1.")
     reader = settings.reader.model_copy(update={"min_confidence": confidence})
     return settings.model_copy(update={"reader": reader})
+
+
+def settings_with(*marks: Mark, section: type[BaseModel] = Settings) -> dict[str, Any]:
+    """The settings with one of these marks, as `include` and `exclude` of `model_dump` take them."""
+    found: dict[str, Any] = {}
+    for name, field in section.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            if inner := settings_with(*marks, section=field.annotation):
+                found[name] = inner
+        elif any(mark in field.metadata for mark in marks):
+            found[name] = True
+    return found
+
+
+def without_secrets(settings: Settings) -> Settings:
+    """The settings with the defaults of all that are secret."""
+    sections = {}
+    for name, secrets in settings_with(SECRET).items():
+        section = getattr(settings, name)
+        defaults = {field: type(section).model_fields[field].default for field in secrets}
+        sections[name] = section.model_copy(update=defaults)
+    return settings.model_copy(update=sections)
 
 
 def stored_section(kind: type[SectionT], stored: object) -> SectionT:

@@ -1,9 +1,7 @@
 """Base class of stages: inputs and outputs, methods that run anywhere, planned model calls."""
 
-import gc
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -19,21 +17,6 @@ from polyhop.warehouse.build import Build, Transfer, chain_fingerprint
 
 if TYPE_CHECKING:
     from polyhop.tasks.planning import PlannedEmbedding, PlannedStep, Planner
-
-
-@contextmanager
-def no_search_for_cycles() -> Iterator[None]:
-    """Pauses the search for the block, unless somebody else has paused it.
-
-    Of blocks that overlap in several threads the one that paused it ends the pause for all, which costs time only.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 FAULTS = Table(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.graph import Positions
 from polyhop.schemas.manifest import PROBES, Manifest
-from polyhop.schemas.ports import Artefact
+from polyhop.schemas.ports import Artefact, IndexReader
 from polyhop.schemas.records import Location, PassageOrigin
 from polyhop.warehouse.artefacts import ArrayFolder, partitions_of
 from polyhop.warehouse.files.disk import file_checksum
@@ -295,3 +295,9 @@ def _difference(path: Path, checksum: str) -> str:
     except OSError as error:
         return f"file '{path.name}' cannot be read ({error.strerror})"
     return "" if is_whole else f"file '{path.name}' has another content than was published"
+
+
+def passage_texts(index: IndexReader, passages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Text by id of ranked passages, from the version that ranked them."""
+    numbers = [index.number_of_passage[str(passage["id"])] for passage in passages]
+    return {passage_id: text for passage_id, _, text in index.passages(numbers)} if numbers else {}

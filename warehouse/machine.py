@@ -1,12 +1,15 @@
-"""The machine that a measurement was made on, what this process took of it, and whose it and others are."""
+"""This machine and process: description, memory, owners of processes, garbage collection."""
 
+import gc
 import getpass
 import os
 import platform
 import socket
 import subprocess
 import sys
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
@@ -82,3 +85,46 @@ def _processor() -> str:
             asked = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
             return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
     return platform.processor()
+
+
+@contextmanager
+def gc_paused() -> Iterator[None]:
+    """Disables the garbage collector within the block, unless it is disabled already.
+
+    Of overlapping blocks in several threads the one that disabled it enables it for all, which costs time only.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+GC_SECONDS = 60.0  # Chosen: a full collection takes .15 s, and cycles (errors, closed versions) are few and small.
+_YOUNG = 20_000
+"""New objects that start a collection of young objects, which is cheap; Python's default, 700, suits small programs."""
+_NEVER = 1 << 30  # a threshold that no process reaches: Python starts no full collection
+
+
+@contextmanager
+def gc_throttled() -> Iterator[Callable[[], None]]:
+    """Within the block full collections run only when the yielded function is called, at most once in GC_SECONDS.
+
+    Collections of young objects go on. It changes the whole process, so blocks of several threads must not overlap.
+    """
+    before = gc.get_threshold()
+    last = time.monotonic()
+
+    def collect() -> None:
+        nonlocal last
+        if time.monotonic() - last >= GC_SECONDS:
+            gc.collect()
+            last = time.monotonic()
+
+    gc.set_threshold(_YOUNG, before[1], _NEVER)
+    try:
+        yield collect
+    finally:
+        gc.set_threshold(*before)

@@ -1,13 +1,13 @@
 """Settings, or a published version, to chat models and encoders with their caches: the only module that makes them.
 
 What is indexed is encoded as the settings say, what is asked as the version remembers. Imports no provider's package
-before it is needed. Per process there is one instance of each model, so that batches and roles share its limits, and
-one budget; both end with `close_chats`.
+before it is needed. A run has one instance of each model, so that batches and roles share its limits, and one budget.
 """
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from threading import RLock
@@ -35,51 +35,6 @@ if TYPE_CHECKING:
 Listener = Callable[[str], None]
 
 
-@dataclass(slots=True)
-class _Run:
-    """State that the models of a run share besides cache and budget."""
-
-    listener: Listener | None = None
-    index: str = ""  # Of an index run, or JOBS for a worker: these may ask in batches.
-    caches: "list[ReplyCache]" = field(default_factory=list)
-    chats: "list[PaidCalls | Batches]" = field(default_factory=list)
-    unknown: Usage = field(default_factory=Usage)
-
-
-_opening = RLock()
-_run = _Run()
-
-
-def open_chat(settings: Settings, role: Role) -> "Chat":
-    """The model for a role with the cache of replies and the budget; one per process and configuration."""
-    from polyhop.warehouse.models.litellm_client import require_litellm
-
-    model = model_name(settings.models, role)
-    require_litellm()
-    limits = settings.max_cost_usd, settings.max_tokens
-    # a worker waits for the end of an outage, an index run does not wait
-    with _opening:
-        batches, must_answer = open_batches(settings, role), role is not Role.READ
-        return _chat(model, settings.models, settings.root, *limits, must_answer=must_answer, batches=batches)
-
-
-def open_batches(settings: Settings, role: Role = Role.EXTRACT) -> "Batches | None":
-    """The batches of the model for a role in a run that asks so, or that earlier ones left unanswered.
-
-    None where there are none; one per process and configuration.
-    """
-    is_asked = settings.models.mode != ("single",)
-    model = settings.models.read if role is Role.READ else settings.models.extract
-    if not (_run.index and model and (is_asked or Layout(settings.root).reply_cache.exists())):
-        return None
-    if is_asked:
-        from polyhop.warehouse.models.litellm_client import require_litellm
-
-        require_litellm()
-    with _opening:
-        return _batches(model, settings.models, settings.root, settings.max_cost_usd, settings.max_tokens, _run.index)
-
-
 @dataclass(frozen=True, slots=True)
 class ChatsUsage:
     """Use of models."""
@@ -90,40 +45,213 @@ class ChatsUsage:
     unknown: Usage  # Calls of earlier runs that died with their process, at their worst case; not in `spent`.
 
 
-def chats_usage() -> ChatsUsage:
-    """Use of the models opened since `close_chats`."""
-    with _opening:
-        chats = _run.chats
-        cached, replaced = sum(chat.cached for chat in chats), sum(chat.replaced for chat in chats)
-        return ChatsUsage(sum((chat.spent for chat in chats), Usage()), cached, replaced, _run.unknown)
+class ModelRun:
+    """Models of a run: one instance per configuration, with one budget and one cache of replies. Safe for threads.
+
+    `index` is that of an index run, or JOBS for a worker: these may ask in batches.
+    """
+
+    def __init__(self, listener: Listener | None = None, index: str = "") -> None:
+        self._listener = listener
+        self._index = index
+        self._opening = RLock()
+        self._reply_caches: list[ReplyCache] = []
+        self._models: list[PaidCalls | Batches] = []
+        self._unknown = Usage()
+        self._chat_of = cache(self._open_chat)
+        self._batches_of = cache(self._open_batches)
+        self._embeddings_of = cache(self._open_embeddings)
+        self._shared_of = cache(self._open_shared)
+
+    def chat(self, settings: Settings, role: Role) -> "Chat":
+        """The model for a role with the cache of replies and the budget."""
+        from polyhop.warehouse.models.litellm_client import require_litellm
+
+        model = model_name(settings.models, role)
+        require_litellm()
+        limits = settings.max_cost_usd, settings.max_tokens
+        # a worker waits for the end of an outage, an index run does not wait
+        with self._opening:
+            batches, must_answer = self.batches(settings, role), role is not Role.READ
+            return self._chat_of(
+                model, settings.models, settings.root, *limits, must_answer=must_answer, batches=batches
+            )
+
+    def batches(self, settings: Settings, role: Role) -> "Batches | None":
+        """The batches of the model for a role in a run that asks so, or that earlier ones left unanswered, or None."""
+        is_asked = settings.models.mode != ("single",)
+        model = settings.models.read if role is Role.READ else settings.models.extract
+        if not (self._index and model and (is_asked or Layout(settings.root).reply_cache.exists())):
+            return None
+        if is_asked:
+            from polyhop.warehouse.models.litellm_client import require_litellm
+
+            require_litellm()
+        limits = settings.max_cost_usd, settings.max_tokens
+        with self._opening:
+            return self._batches_of(model, settings.models, settings.root, *limits)
+
+    def embeddings(
+        self,
+        choice: EncoderChoice,
+        models: ModelSettings,
+        root: Path,
+        max_cost_usd: float | None,
+        max_tokens: int | None,
+    ) -> "EmbeddingGateway":
+        """The model behind an encoder named litellm:…, with the budget of this run."""
+        from polyhop.warehouse.models.litellm_client import require_litellm
+
+        require_litellm()
+        with self._opening:
+            return self._embeddings_of(choice, models, root, max_cost_usd, max_tokens)
+
+    def usage(self) -> ChatsUsage:
+        """Use of the models so far."""
+        with self._opening:
+            models = self._models
+            cached, replaced = sum(model.cached for model in models), sum(model.replaced for model in models)
+            return ChatsUsage(sum((model.spent for model in models), Usage()), cached, replaced, self._unknown)
+
+    def close(self) -> None:
+        """Closes caches and connections; a model opened afterwards begins with a new budget."""
+        with self._opening:
+            for replies in self._reply_caches:
+                replies.close()
+            self._reply_caches.clear()
+            self._models.clear()
+            self._unknown = Usage()
+            for opened in (self._chat_of, self._batches_of, self._embeddings_of, self._shared_of):
+                opened.cache_clear()
+            for name in ("completions", "litellm_client"):
+                if client := sys.modules.get(f"polyhop.warehouse.models.{name}"):  # else nothing was asked
+                    client.close_connections()
+
+    def _open_chat(
+        self,
+        model: str,
+        models: ModelSettings,
+        root: Path,
+        max_cost: float | None,
+        max_tokens: int | None,
+        *,
+        must_answer: bool,
+        batches: "Batches | None" = None,
+    ) -> "Chat":
+        from polyhop.warehouse.models.budget import price_of
+        from polyhop.warehouse.models.chat import Chat
+
+        replies, budget = self._shared_of(root, max_cost, max_tokens)
+        if must_answer:
+            self._book_dead_calls(replies)
+        account = budget.priced(price_of(model, models))
+        chat = Chat(model, models, replies, account, must_answer=must_answer, batches=batches)
+        self._models.append(chat)
+        return chat
+
+    def _open_batches(
+        self, model: str, models: ModelSettings, root: Path, max_cost_usd: float | None, max_tokens: int | None
+    ) -> "Batches | None":
+        from polyhop.warehouse.models.batches import Batches
+        from polyhop.warehouse.models.budget import batch_price_of
+
+        replies, budget = self._shared_of(root, max_cost_usd, max_tokens)
+        if models.mode == ("single",) and not replies.parts(model):
+            return None
+        price = batch_price_of(model, models)
+        if max_cost_usd is not None and price is None:
+            raise ConfigurationError(
+                f"max_cost_usd is set, but the price of {model} in batches is unknown; set models.batch_price "
+                "(USD per million tokens of prompts and of replies), or use max_tokens."
+            )
+        self._book_dead_calls(replies)
+        opened = Batches(model, models, replies, budget.priced(price), self._index)
+        self._models.append(opened)
+        return opened
+
+    def _open_embeddings(
+        self,
+        choice: EncoderChoice,
+        models: ModelSettings,
+        root: Path,
+        max_cost_usd: float | None,
+        max_tokens: int | None,
+    ) -> "EmbeddingGateway":
+        from polyhop.warehouse.models.budget import embedding_price
+        from polyhop.warehouse.models.litellm_encoder import EmbeddingGateway
+
+        model = choice.name.partition(":")[2]
+        price = embedding_price(model, models)
+        if max_cost_usd is not None and price is None:
+            raise ConfigurationError(
+                f"max_cost_usd is set, but the price of {choice.name} is unknown; set models.price=0,0,USD (per "
+                "million tokens of prompts, replies and this encoder; 0 if it costs nothing), or use max_tokens."
+            )
+        replies, budget = self._shared_of(root, max_cost_usd, max_tokens)
+        self._book_dead_calls(replies)
+        account = budget.priced(None if price is None else (price, 0.0))
+        address = choice.api_base or models.api_base
+        gateway = EmbeddingGateway(model, address, choice.dimension, models, replies, account)
+        self._models.append(gateway)
+        return gateway
+
+    def _open_shared(
+        self, root: Path, max_cost_usd: float | None, max_tokens: int | None
+    ) -> "tuple[ReplyCache, Budget]":
+        from polyhop.warehouse.cache.replies import ReplyCache
+        from polyhop.warehouse.models.budget import Budget
+
+        self._reply_caches.append(replies := ReplyCache(Layout(root).reply_cache))
+        return replies, Budget(max_cost_usd, max_tokens, (0.0, 0.0))
+
+    def _book_dead_calls(self, replies: "ReplyCache") -> None:
+        """Finds calls that died with the process of an earlier run, and says so."""
+        found = replies.abandon_dead_calls()
+        self._unknown += found
+        if found.calls and self._listener is not None:
+            tokens = found.prompt_tokens + found.completion_tokens
+            self._listener(
+                f"An earlier run was killed during {plural(found.calls, 'call')} to a model. Their cost is unknown and "
+                f"counted at the worst case: {tokens:,} tokens, {cost_words(found.cost_usd)}."
+            )
+
+
+_RUNS = [ModelRun()]
+"""Runs that have begun, the innermost last; the first is of all that begins no run, such as `polyhop ask`."""
+
+
+@contextmanager
+def begin_run(listener: Listener | None = None, index: str = "") -> Iterator[ModelRun]:
+    """Opens a run of this process: until its end every model opened here belongs to it; then closes it."""
+    run = ModelRun(listener, index)
+    _RUNS.append(run)
+    try:
+        yield run
+    finally:
+        _RUNS.remove(run)
+        run.close()
+
+
+def current_run() -> ModelRun:
+    """The innermost run of this process."""
+    return _RUNS[-1]
+
+
+def open_chat(settings: Settings, role: Role) -> "Chat":
+    """The model for a role in the current run."""
+    return current_run().chat(settings, role)
+
+
+def open_batches(settings: Settings, role: Role = Role.EXTRACT) -> "Batches | None":
+    """The batches of the model for a role in the current run; None without batches."""
+    return current_run().batches(settings, role)
 
 
 def open_embeddings(
     choice: EncoderChoice, models: ModelSettings, root: Path, max_cost_usd: float | None, max_tokens: int | None
 ) -> "EmbeddingGateway":
-    """The model behind an encoder named litellm:…, with the budget of this run; one per process and configuration."""
-    from polyhop.warehouse.models.litellm_client import require_litellm
-
-    require_litellm()
-    with _opening:
-        return _embeddings(choice, models, root, max_cost_usd, max_tokens)
-
-
-def close_chats(listener: Listener | None = None, index: str = "") -> None:
-    """Forgets the models of this process and what they spent, and closes their caches: the next run begins at 0.
-
-    An index run names its index, so that what it asks may wait for batches.
-    """
-    global _run  # noqa: PLW0603 - one run at a time per process
-    with _opening:
-        for replies in _run.caches:
-            replies.close()
-        _run = _Run(listener, index)
-        for opened in (_chat, _batches, _embeddings, _shared):
-            opened.cache_clear()
-        for name in ("completions", "litellm_client"):
-            if client := sys.modules.get(f"polyhop.warehouse.models.{name}"):  # else nothing was asked
-                client.close_connections()
+    """The model behind an encoder named litellm:… in the current run."""
+    return current_run().embeddings(choice, models, root, max_cost_usd, max_tokens)
 
 
 def model_name(models: ModelSettings, role: Role) -> str:
@@ -135,95 +263,6 @@ def model_name(models: ModelSettings, role: Role) -> str:
             f"like --set models.{setting}=openai/gpt-4o-mini."
         )
     return name
-
-
-@cache
-def _chat(
-    model: str,
-    models: ModelSettings,
-    root: Path,
-    max_cost: float | None,
-    max_tokens: int | None,
-    *,
-    must_answer: bool,
-    batches: "Batches | None" = None,
-) -> "Chat":
-    from polyhop.warehouse.models.budget import price_of
-    from polyhop.warehouse.models.chat import Chat
-
-    replies, budget = _shared(root, max_cost, max_tokens)
-    if must_answer:
-        _book_dead_calls(replies)
-    account = budget.priced(price_of(model, models))
-    chat = Chat(model, models, replies, account, must_answer=must_answer, batches=batches)
-    _run.chats.append(chat)
-    return chat
-
-
-@cache
-def _batches(
-    model: str, models: ModelSettings, root: Path, max_cost_usd: float | None, max_tokens: int | None, index: str
-) -> "Batches | None":
-    from polyhop.warehouse.models.batches import Batches
-    from polyhop.warehouse.models.budget import batch_price_of
-
-    replies, budget = _shared(root, max_cost_usd, max_tokens)
-    if models.mode == ("single",) and not replies.parts(model):
-        return None
-    price = batch_price_of(model, models)
-    if max_cost_usd is not None and price is None:
-        raise ConfigurationError(
-            f"max_cost_usd is set, but the price of {model} in batches is unknown; set models.batch_price "
-            "(USD per million tokens of prompts and of replies), or use max_tokens."
-        )
-    _book_dead_calls(replies)
-    opened = Batches(model, models, replies, budget.priced(price), index)
-    _run.chats.append(opened)
-    return opened
-
-
-@cache
-def _embeddings(
-    choice: EncoderChoice, models: ModelSettings, root: Path, max_cost_usd: float | None, max_tokens: int | None
-) -> "EmbeddingGateway":
-    from polyhop.warehouse.models.budget import embedding_price
-    from polyhop.warehouse.models.litellm_encoder import EmbeddingGateway
-
-    model = choice.name.partition(":")[2]
-    price = embedding_price(model, models)
-    if max_cost_usd is not None and price is None:
-        raise ConfigurationError(
-            f"max_cost_usd is set, but the price of {choice.name} is unknown; set models.price=0,0,USD (per million "
-            "tokens of prompts, replies and this encoder; 0 if it costs nothing), or use max_tokens."
-        )
-    replies, budget = _shared(root, max_cost_usd, max_tokens)
-    _book_dead_calls(replies)
-    account = budget.priced(None if price is None else (price, 0.0))
-    address = choice.api_base or models.api_base
-    gateway = EmbeddingGateway(model, address, choice.dimension, models, replies, account)
-    _run.chats.append(gateway)
-    return gateway
-
-
-@cache
-def _shared(root: Path, max_cost_usd: float | None, max_tokens: int | None) -> "tuple[ReplyCache, Budget]":
-    from polyhop.warehouse.cache.replies import ReplyCache
-    from polyhop.warehouse.models.budget import Budget
-
-    _run.caches.append(replies := ReplyCache(Layout(root).reply_cache))
-    return replies, Budget(max_cost_usd, max_tokens, (0.0, 0.0))
-
-
-def _book_dead_calls(replies: "ReplyCache") -> None:
-    """Finds calls that died with the process of an earlier run, and says so."""
-    found = replies.abandon_dead_calls()
-    _run.unknown += found
-    if found.calls and _run.listener is not None:
-        tokens = found.prompt_tokens + found.completion_tokens
-        _run.listener(
-            f"An earlier run was killed during {plural(found.calls, 'call')} to a model. Their cost is unknown and "
-            f"counted at the worst case: {tokens:,} tokens, {cost_words(found.cost_usd)}."
-        )
 
 
 MOST_OPEN = 4  # encoders of a process. Chosen: an index may have two, and an index run may replace them by two others.

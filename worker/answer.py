@@ -1,14 +1,10 @@
-"""A batch of questions to answers with their evidence: encode, name, retrieve, read, each question within its time."""
+"""Answers a batch of questions with their evidence: encode, name, retrieve, read, each within its time limit."""
 
 import logging
-import signal
-import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from polyhop.schemas import errors
 from polyhop.schemas.logs import span
@@ -26,147 +22,7 @@ from polyhop.schemas.query import (
 from polyhop.warehouse.artefacts import NAMES
 from polyhop.worker.questions.parts import Naming, QuestionNaming, RuleNaming, with_vectors
 from polyhop.worker.strategies.registry import make, parse_setting, require_artefacts, spec_of
-
-if TYPE_CHECKING:
-    from polyhop.schemas.queue import ClaimedQuestion
-
-
-GRACE_SECONDS = 10.0
-"""After its limit, a turn that no signal could interrupt is given up after so long; chosen: one heartbeat."""
-
-_AGAIN_SECONDS = 1.0  # An interruption that some library swallowed is repeated after so long.
-
-
-class TurnOverError(BaseException):
-    """A turn has taken too long. No Exception, so that nothing on the way takes it for its own.
-
-    Attributes:
-        tokens: The lease tokens of the questions whose turn it was; which of several was slow, nobody knows.
-    """
-
-    def __init__(self, tokens: Sequence[str]) -> None:
-        self.tokens = tuple(tokens)
-        super().__init__(*tokens)
-
-
-class TooLateError(Exception):
-    """The deadline of a question passed before its turn began."""
-
-
-class Turns:
-    """Measures the turns of a batch's questions; of a worker, also ends those that take too long.
-
-    Attributes:
-        seconds: What each question of a batch has taken of its own, or as its share of a common turn.
-        alone: Indexes of the questions that share no turn with others.
-    """
-
-    def __init__(
-        self, count: int, alone: Collection[int] = (), watch: "Watch | None" = None, tokens: Sequence[str] = ()
-    ) -> None:
-        """For `count` questions; `watch` knows their lease tokens, its limit counts for all turns of a question."""
-        self.seconds = [0.0] * count
-        self.alone = frozenset(alone)
-        self._watch = watch
-        self._tokens = tokens
-
-    @contextmanager
-    def together(self, places: Sequence[int]) -> Iterator[None]:
-        """The block works for the questions at `places` at once; each takes an equal share of it."""
-        watching: AbstractContextManager[None] = nullcontext()
-        if self._watch is not None:
-            tokens = [self._tokens[place] for place in places]
-            if any(not self.seconds[place] and self._watch.is_late(self._tokens[place]) for place in places):
-                raise TooLateError
-            # A common turn may take the sum.
-            watching = self._watch.watching(tokens, sum(self._watch.limit_seconds - self.seconds[p] for p in places))
-        started = time.perf_counter()
-        try:
-            with watching:
-                yield
-        finally:
-            share = (time.perf_counter() - started) / len(places)
-            for place in places:
-                self.seconds[place] += share
-
-    @contextmanager
-    def turn(self, place: int) -> Iterator[None]:
-        """The block works for the question at `place` alone."""
-        with self.together([place]):
-            yield
-
-    def shares(self, elapsed_seconds: float) -> list[float]:
-        """Seconds by question: its own, and an equal share of what the batch took besides; their sum is `elapsed`."""
-        shared = max(0.0, elapsed_seconds - sum(self.seconds)) / max(1, len(self.seconds))
-        return [own + shared for own in self.seconds]
-
-
-class Watch:
-    """Ends turns of a worker that take longer than `limit_seconds`, and refuses those past their deadline.
-
-    In a worker process a signal interrupts the turn wherever Python runs, regular expressions included. Native code
-    that does not come back to Python, and a worker in a thread, cannot be interrupted: `overdue` names their questions,
-    so that another thread can take the batch away from them.
-    """
-
-    def __init__(self, limit_seconds: float) -> None:
-        self.limit_seconds = limit_seconds
-        self._interrupts = False
-        self._ends: Mapping[str, float] = {}
-        # One plain value, for the handler of a signal and another thread read it.
-        self._current: tuple[tuple[str, ...], float] | None = None
-
-    def interrupt_by_signal(self) -> None:
-        """Lets SIGALRM end turns from now on; to be called in the main thread, where turns then must run."""
-        if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
-            signal.signal(signal.SIGALRM, self._on_alarm)
-            self._interrupts = True
-
-    def begin(self, claimed: Iterable["ClaimedQuestion"], lease_seconds: float) -> None:
-        """A batch was claimed just now, for so long."""
-        now = time.monotonic()
-        # Deadlines are on the queue's clock; the end of a lease says how late it was there at the claim.
-        self._ends = {
-            q.lease_token: now + q.deadline - (q.lease_until - lease_seconds) for q in claimed if q.deadline is not None
-        }
-
-    def is_late(self, token: str) -> bool:
-        """Returns whether a question's deadline has passed."""
-        return token in self._ends and time.monotonic() >= self._ends[token]
-
-    def overdue(self) -> tuple[str, ...]:
-        """The questions whose turn should have ended a while ago."""
-        current = self._current
-        return current[0] if current is not None and time.monotonic() >= current[1] + GRACE_SECONDS else ()
-
-    def turns(self, tokens: Sequence[str], alone: Collection[int] = ()) -> Turns:
-        """Turns of these questions, in this order; those at `alone` share none."""
-        return Turns(len(tokens), alone, self, tokens)
-
-    @contextmanager
-    def watching(self, tokens: Sequence[str], seconds: float) -> Iterator[None]:
-        """The block is interrupted after so long."""
-        self._current = (tuple(tokens), time.monotonic() + seconds)
-        try:
-            self._alarm_in(max(seconds, 1e-3))
-            yield
-        finally:
-            self.clear()
-
-    def clear(self) -> None:
-        """No turn is going on; also after an interruption that came between two of them."""
-        self._current = None
-        self._alarm_in(0.0)
-
-    def _alarm_in(self, seconds: float) -> None:
-        if self._interrupts:
-            signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_SECONDS if seconds else 0.0)
-
-    def _on_alarm(self, _number: int, _frame: FrameType | None) -> None:
-        current = self._current
-        if current is not None and time.monotonic() >= current[1]:
-            raise TurnOverError(current[0])
-
+from polyhop.worker.time_limits import BatchTimer
 
 _LOG = logging.getLogger(__name__)
 SLOW_SECONDS = 2.0  # A question that takes longer is logged; chosen: a hundred times what one usually takes.
@@ -243,11 +99,11 @@ class Answerer:
         if self._nothing is not None:
             check_questions(questions)
             return [Retrieval(()) for _ in questions]
-        named, _ = self._with_names(self._with_vectors(questions), Turns(len(questions)))
+        named, _ = self._with_names(self._with_vectors(questions), BatchTimer(len(questions)))
         return self.strategy.retrieve(named, limit=limit)
 
     def answer(
-        self, questions: Sequence[Question], *, limit: int, read_passages: int = 10, turns: Turns | None = None
+        self, questions: Sequence[Question], *, limit: int, read_passages: int = 10, timer: BatchTimer | None = None
     ) -> list[AnsweredQuestion]:
         """Rankings, contexts and short answers.
 
@@ -261,34 +117,34 @@ class Answerer:
             empty = zip(questions, self.retrieve(questions, limit=limit), strict=True)
             return [AnsweredQuestion(question, found, (), self._nothing, {}) for question, found in empty]
         with span("polyhop.answer", {"polyhop.strategy": self._spec.name, "polyhop.questions": len(questions)}):
-            return self._answered(questions, limit, read_passages, turns or Turns(len(questions)))
+            return self._answered(questions, limit, read_passages, timer or BatchTimer(len(questions)))
 
     def _answered(
-        self, questions: Sequence[Question], limit: int, read_passages: int, taken: Turns
+        self, questions: Sequence[Question], limit: int, read_passages: int, timer: BatchTimer
     ) -> list[AnsweredQuestion]:
         begun = time.perf_counter()
         encoded, encoding = _timed(lambda: self._with_vectors(questions))
-        (named, uses), naming = _timed(lambda: self._with_names(encoded, taken))
+        (named, uses), naming = _timed(lambda: self._with_names(encoded, timer))
         shared = {"encoding": encoding / max(1, len(questions))}
         if any(uses):
             shared["naming"] = naming / len(questions)
-        retrievals = self._retrieve(named, max(limit, read_passages), taken)
+        retrievals = self._retrieve(named, max(limit, read_passages), timer)
         contexts = self._contexts(retrievals, read_passages if self._reader is not None else 0)
         items = [ReadingItem(*each) for each in zip(named, retrievals, contexts, strict=True)]
-        readings, reading = self._read(items, taken)
-        totals = taken.shares(time.perf_counter() - begun)
+        readings, reading = self._read(items, timer)
+        totals = timer.totals(time.perf_counter() - begun)
         for question, spent in zip(named, totals, strict=True):
             if spent > SLOW_SECONDS:
                 fields = {"strategy": self._spec.name, "seconds": round(spent, 3), "characters": len(question.text)}
                 _LOG.info("a slow question", extra={"fields": fields})
         answered = []
-        for place, (retrieval, read) in enumerate(zip(retrievals, readings, strict=True)):
+        for index, (retrieval, read) in enumerate(zip(retrievals, readings, strict=True)):
             # What the answer shows: so many passages, and as many of the triples that it rests on.
             triples = (retrieval.triples if read.triples is None else read.triples)[:limit]
             shown = replace(retrieval, passages=retrieval.passages[:limit], triples=triples)
-            seconds = {**shared, **retrieval.seconds, **reading[place]}
-            use = summed_use([use for use in (uses[place], retrieval.use) if use is not None])
-            answered.append(AnsweredQuestion(named[place], shown, contexts[place], read, seconds, use, totals[place]))
+            seconds = {**shared, **retrieval.seconds, **reading[index]}
+            use = summed_use([use for use in (uses[index], retrieval.use) if use is not None])
+            answered.append(AnsweredQuestion(named[index], shown, contexts[index], read, seconds, use, totals[index]))
         # The answers, if all of them are answers; raises the longest outage otherwise.
         outages = [read.outage for read in readings if read.outage is not None]
         if not outages:
@@ -298,21 +154,23 @@ class Answerer:
             raise longest
         raise PartialOutageError(longest, [None if one.reading.outage is not None else one for one in answered])
 
-    def _retrieve(self, questions: Sequence[Question], limit: int, turns: Turns) -> list[Retrieval]:
+    def _retrieve(self, questions: Sequence[Question], limit: int, timer: BatchTimer) -> list[Retrieval]:
         """One by one, to time each separately; at once where batches are faster."""
-        places = [place for place in range(len(questions)) if self._spec.batches and place not in turns.alone]
+        indexes = [index for index in range(len(questions)) if self._spec.batches and index not in timer.isolated]
         found: dict[int, Retrieval] = {}
-        if len(places) > 1:
-            with turns.together(places):
-                retrieved = self.strategy.retrieve([questions[place] for place in places], limit=limit)
-                found = dict(zip(places, retrieved, strict=True))
-        for place, question in enumerate(questions):
-            if place not in found:
-                with turns.turn(place):
-                    found[place] = self.strategy.retrieve([question], limit=limit)[0]
-        return [found[place] for place in range(len(questions))]
+        if len(indexes) > 1:
+            with timer.shared(indexes):
+                retrieved = self.strategy.retrieve([questions[index] for index in indexes], limit=limit)
+                found = dict(zip(indexes, retrieved, strict=True))
+        for index, question in enumerate(questions):
+            if index not in found:
+                with timer.single(index):
+                    found[index] = self.strategy.retrieve([question], limit=limit)[0]
+        return [found[index] for index in range(len(questions))]
 
-    def _read(self, items: Sequence[ReadingItem], turns: Turns) -> tuple[list[ReaderResult], list[dict[str, float]]]:
+    def _read(
+        self, items: Sequence[ReadingItem], timer: BatchTimer
+    ) -> tuple[list[ReaderResult], list[dict[str, float]]]:
         """Reads each question, with its seconds: a model reads all at once, rules one after the other.
 
         Without a reader nothing is read, and there are no seconds.
@@ -323,12 +181,12 @@ class Answerer:
             reader = self._reader
             together, seconds = _timed(lambda: reader.read(items))
             return together, [{"reading": seconds / max(1, len(items))} for _ in items]
-        before = list(turns.seconds)
+        before = list(timer.seconds)
         readings: list[ReaderResult] = []
-        for place, item in enumerate(items):
-            with turns.turn(place):
+        for index, item in enumerate(items):
+            with timer.single(index):
                 readings += self._reader.read([item])
-        return readings, [{"reading": after - own} for own, after in zip(before, turns.seconds, strict=True)]
+        return readings, [{"reading": after - own} for own, after in zip(before, timer.seconds, strict=True)]
 
     def _contexts(self, retrievals: Sequence[Retrieval], count: int) -> list[tuple[ContextPassage, ...]]:
         """Passages to read for each question; all texts are fetched at once, which costs little more than one."""
@@ -350,13 +208,15 @@ class Answerer:
             return list(questions)
         return with_vectors(questions, self._services)
 
-    def _with_names(self, questions: Sequence[Question], turns: Turns) -> tuple[list[Question], list[ModelUse | None]]:
+    def _with_names(
+        self, questions: Sequence[Question], timer: BatchTimer
+    ) -> tuple[list[Question], list[ModelUse | None]]:
         if not self._spec.needs_question_names or not questions:
             return list(questions), [None] * len(questions)
         namings: list[Naming] = []
         if isinstance(self._naming, RuleNaming):
-            for place, question in enumerate(questions):
-                with turns.turn(place):
+            for index, question in enumerate(questions):
+                with timer.single(index):
                     namings += self._naming.name([question])
         else:  # a model names all at once
             namings = self._naming.name(questions)

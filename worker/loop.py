@@ -34,8 +34,9 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.remote import has_newer, pull_version
 from polyhop.warehouse.queue.queue import QuestionQueue
-from polyhop.worker.answer import AnsweredQuestion, PartialOutageError, TooLateError, TurnOverError, Watch
+from polyhop.worker.answer import AnsweredQuestion, PartialOutageError
 from polyhop.worker.session import IndexPool, IndexSession
+from polyhop.worker.time_limits import DeadlinePassedError, TimeLimitError, TimeLimits
 
 if TYPE_CHECKING:
     from polyhop.warehouse.models.batches import Batches
@@ -183,13 +184,13 @@ def grouped(claimed: Iterable[ClaimedQuestion]) -> list[list[ClaimedQuestion]]:
     return list(groups.values())
 
 
-def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: BatchOutcome, watch: Watch) -> None:
+def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: BatchOutcome, limits: TimeLimits) -> None:
     """Answers one group; a question that raises is found by asking one by one and fails alone.
 
-    A question that takes too long, or whose deadline passes before its turn, is known at once: the others go on. If
-    several shared the turn that took too long, they are asked one by one, too.
+    A question that exceeds its time limit, or whose deadline passes before it begins, fails at once; the others go on.
+    If the time limit ran out while several were answered together, they are asked one by one, too.
     """
-    late = [question.lease_token for question in group if watch.is_late(question.lease_token)]
+    late = [question.lease_token for question in group if limits.is_late(question.lease_token)]
     outcome.failed.extend(FailedQuestion(token, DEADLINE_TEXT, DEADLINE_ERROR, retryable=False) for token in late)
     group = [question for question in group if question.lease_token not in late]
     if not group:
@@ -200,9 +201,9 @@ def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: Bat
         answerer = session.answerer(first.strategy, first.parameters, first.min_confidence)
         asked = [Question(q.question, q.question_id, topic=q.topic) for q in group]
         # The culprit of a failed batch is unknown, so retried questions run one at a time.
-        alone = [index for index, question in enumerate(group) if question.attempt > 1]
-        turns = watch.turns([q.lease_token for q in group], alone)
-        answered = answerer.answer(asked, limit=first.limit, turns=turns)
+        isolated = [index for index, question in enumerate(group) if question.attempt > 1]
+        timer = limits.timer([q.lease_token for q in group], isolated)
+        answered = answerer.answer(asked, limit=first.limit, timer=timer)
         finished = [_finished(session, q, one) for q, one in zip(group, answered, strict=True)]
     except PartialOutageError as error:
         _take_apart(session, group, error, outcome)
@@ -210,35 +211,37 @@ def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: Bat
         outcome.give_back([question.lease_token for question in group], error)
     except errors.ModelKeyError:
         raise
-    except TooLateError:
-        answer_group(pool, group, outcome, watch)
-    except TurnOverError as over:
-        watch.clear()
+    except DeadlinePassedError:
+        answer_group(pool, group, outcome, limits)
+    except TimeLimitError as over:
+        limits.clear()
         pool.forget(first.index)
-        _answer_others(pool, group, over.tokens, outcome, watch)
+        _answer_others(pool, group, over.tokens, outcome, limits)
     except Exception as error:  # noqa: BLE001 - a strategy, ours or not, may raise anything; the others go on
         if len(group) == 1:
             outcome.failed.append(failed_question(first.lease_token, error))
         else:
-            _answer_singly(pool, group, outcome, watch)
+            _answer_singly(pool, group, outcome, limits)
     else:
         outcome.finished.extend(finished)
 
 
 def _answer_others(
-    pool: IndexPool, group: Sequence[ClaimedQuestion], slow: Sequence[str], outcome: BatchOutcome, watch: Watch
+    pool: IndexPool, group: Sequence[ClaimedQuestion], slow: Sequence[str], outcome: BatchOutcome, limits: TimeLimits
 ) -> None:
-    """Answers a group after a turn that took too long: without the question at fault, or one by one to find it."""
+    """Answers a group after a time limit ran out: without the question at fault, or one by one to find it."""
     if len(slow) > 1:
-        _answer_singly(pool, group, outcome, watch)
+        _answer_singly(pool, group, outcome, limits)
         return
-    outcome.failed.append(failed_question(slow[0], errors.QuestionTimeoutError(watch.limit_seconds)))
-    answer_group(pool, [question for question in group if question.lease_token not in slow], outcome, watch)
+    outcome.failed.append(failed_question(slow[0], errors.QuestionTimeoutError(limits.limit_seconds)))
+    answer_group(pool, [question for question in group if question.lease_token not in slow], outcome, limits)
 
 
-def _answer_singly(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: BatchOutcome, watch: Watch) -> None:
+def _answer_singly(
+    pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: BatchOutcome, limits: TimeLimits
+) -> None:
     for index, question in enumerate(group):
-        answer_group(pool, [question], outcome, watch)
+        answer_group(pool, [question], outcome, limits)
         if outcome.outage is not None:
             outcome.released.extend(later.lease_token for later in group[index + 1 :])
             return
@@ -303,7 +306,7 @@ class Heartbeat:
         worker_id: str,
         queue: QuestionQueue,
         pool: IndexPool,
-        watch: Watch,
+        limits: TimeLimits,
         metrics: WorkerMetrics,
         *,
         queues: Sequence[str],
@@ -314,7 +317,7 @@ class Heartbeat:
         self._worker_id = worker_id
         self._queue = queue
         self._pool = pool
-        self._watch = watch
+        self._limits = limits
         self._metrics = metrics
         self._queues = queues
         self._lease_seconds = lease_seconds
@@ -372,15 +375,15 @@ class Heartbeat:
     def _give_up_overdue(self) -> None:
         """Takes the batch away from a question that cannot be interrupted: it is dead, the others go to other workers.
 
-        If several share the turn, the slow one is unknown: their leases run out, and each is then retrieved alone.
+        If several are answered together, the slow one is unknown: their leases run out, and each is retried alone.
         What this worker would still store of the batch is refused, for the leases no longer hold.
         """
-        overdue, held = self._watch.overdue(), self.held
+        overdue, held = self._limits.overdue(), self.held
         if not set(overdue) & set(held):
             return
         self.held = ()
         if len(overdue) == 1:
-            self._queue.fail([failed_question(overdue[0], errors.QuestionTimeoutError(self._watch.limit_seconds))])
+            self._queue.fail([failed_question(overdue[0], errors.QuestionTimeoutError(self._limits.limit_seconds))])
         self._queue.release([other for other in held if other not in overdue])
 
 
@@ -530,10 +533,10 @@ class Worker:
         self.awaited: errors.WaitingError | None = None
         self._breaker = CircuitBreaker()
         self._left = LeftQuestions()
-        self._watch = Watch(options.question_seconds)
+        self._limits = TimeLimits(options.question_seconds)
         queues, lease = options.queues, options.lease_seconds
         self._heartbeat = Heartbeat(
-            self.worker_id, queue, pool, self._watch, self._metrics, queues=queues, lease_seconds=lease
+            self.worker_id, queue, pool, self._limits, self._metrics, queues=queues, lease_seconds=lease
         )
         # Plain values, for a signal's handler that takes a lock can wait for the very thread that it interrupted.
         self._is_stopping = False
@@ -547,7 +550,7 @@ class Worker:
 
     def handle_signals(self) -> None:
         """SIGTERM or SIGINT drains; a second one releases the leases and ends at once. SIGALRM ends slow questions."""
-        self._watch.interrupt_by_signal()
+        self._limits.interrupt_by_signal()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
 
@@ -648,7 +651,7 @@ class Worker:
             return []
         self._log.claimed(claimed)
         self._heartbeat.held = tuple(question.lease_token for question in claimed)
-        self._watch.begin(claimed, options.lease_seconds)
+        self._limits.begin(claimed, options.lease_seconds)
         return claimed
 
     def _batch(self, claimed: Sequence[ClaimedQuestion]) -> None:
@@ -657,7 +660,7 @@ class Worker:
         for number, group in enumerate(groups):
             started = time.perf_counter()
             with span("polyhop.batch", {"polyhop.strategy": group[0].strategy, "polyhop.questions": len(group)}):
-                answer_group(self._pool, group, outcome, self._watch)
+                answer_group(self._pool, group, outcome, self._limits)
             seconds = time.perf_counter() - started
             self._metrics.seconds.labels(group[0].strategy).observe(seconds)
             self._log.write(

@@ -13,7 +13,7 @@ from polyhop.schemas.evidence import evidence_of
 from polyhop.schemas.query import UNREAD
 from polyhop.schemas.queue import model_that_read
 from polyhop.schemas.text import names_in, plural
-from polyhop.terminal import passage_line, text_line
+from polyhop.terminal import certainty, guess_of, passage_line, silence, text_line
 
 if TYPE_CHECKING:
     from polyhop.api import Answer, SeveralAnswers
@@ -42,7 +42,7 @@ def ask(
 ) -> None:
     """Answer one question from an index, with the passages it stands on."""
     from polyhop.api import open_index
-    from polyhop.terminal import passage_texts
+    from polyhop.warehouse.index_reader import passage_texts
 
     parameters = options.pairs(param, "--param")
     names = names_in(index)
@@ -116,24 +116,7 @@ def _print_sentences(answer: "Answer") -> None:
     if not answer.reading.get("citations") and not (answer.answer and stated):
         for sentence in answer.sentences[: 1 if answer.answer else None]:
             if sentence not in stated:
-                print_source(sentence, _guess(answer))
-
-
-def silence(answer: "Answer") -> str:
-    """Sentence for an answer without a short answer: the reason, and the best guess."""
-    if answer.reading.get("kind") == UNREAD:
-        return "(reading is disabled; --reader rules or --reader model enables it)"
-    if answer.sentences and answer.reading.get("kind") != "generated":
-        guess = _guess(answer)
-        best = f"; best guess: {guess}, confidence {answer.reading['confidence']:.2f}" if guess else ""
-        return f"No confident short answer{best}. Most relevant sentences:"
-    ranked = [name for name in ("triples", "passages") if getattr(answer, name)]
-    return f"(none found; read the {' and '.join(ranked)})" if ranked else "(none found)"
-
-
-def _guess(answer: "Answer") -> str:
-    """The guess shown with the sentences; "" below .1, where it is worth nothing (docs/reader.md)."""
-    return "" if answer.answer or (answer.reading.get("confidence") or 0.0) < 0.1 else answer.guess
+                print_source(sentence, guess_of(answer))
 
 
 def _print_rankings(answer: "Answer", texts: Mapping[str, str]) -> None:
@@ -154,14 +137,6 @@ def _print_rankings(answer: "Answer", texts: Mapping[str, str]) -> None:
         print_line(f"Passages  {how}".rstrip())
     for line in passage_lines(answer.passages, answer.evidence, texts):
         print_line(line)
-
-
-def certainty(answer: "Answer") -> str:
-    """Confidence of a rule-based answer: computed from values, or possible with a number."""
-    kind, confidence = answer.reading.get("kind"), answer.reading.get("confidence")
-    if not answer.answer or kind not in {"computed", "extracted"}:
-        return ""
-    return f"  ({'computed' if kind == 'computed' else 'possible'}, confidence {confidence:.2f})"
 
 
 def print_source(sentence: dict[str, Any] | None, guess: str = "") -> None:
@@ -214,9 +189,9 @@ def print_several(several: "SeveralAnswers", texts: Mapping[tuple[str, str], str
     """The answer and the index that it is from, then the fused passages with theirs."""
     print_line(f"Question  {several.question}")
     if several.index is None:
-        found = [(one.sentences[0], _guess(one)) for one in several.answers.values() if one.sentences]
-        silence = "No confident short answer. Most relevant sentences:" if found else "(none found)"
-        print_line(f"Answer    {silence}")
+        found = [(one.sentences[0], guess_of(one)) for one in several.answers.values() if one.sentences]
+        heading = "No confident short answer. Most relevant sentences:" if found else "(none found)"
+        print_line(f"Answer    {heading}")
         for sentence, guess in found:
             print_source(sentence, guess)
     else:

@@ -13,20 +13,15 @@ from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import ConfigurationError, GateFailedError, SourceError
 from polyhop.schemas.settings import CLOSED_BOOK, Settings
 from polyhop.schemas.text import plural
+from polyhop.terminal import CHANGED, LEADING, OF_ANSWERS, PREFIX, TRIPLES_WITH_INTERVAL, changed_rows, stored_table
 
-PREFIX = "triple_"
-LEADING = f"{PREFIX}recall@10"
 SHOWN_OF_TRIPLES = tuple(
     f"{PREFIX}{name}"
     for name in ("recall@10", "recall@30", "precision@10", "f1@10", "hit@10", "hit@30", "ndcg@10", "mrr")
 )
-TRIPLES_WITH_INTERVAL = tuple(f"{PREFIX}{name}" for name in ("recall@10", "recall@30", "hit@10", "mrr"))
-OF_ANSWERS = ("em", "f1", "containment")
 SHOWN = ("recall@2", "recall@5", "recall@10", "recall@30", "hit@10", "mrr", *OF_ANSWERS)
-COMPARED = ("recall@2", "recall@5", "recall@10", "mrr", *OF_ANSWERS)
 WITH_INTERVAL = ("recall@5", "recall@10", "mrr", *OF_ANSWERS)
 WEIGHED = ("recall@5", "mrr", LEADING, "triple_mrr", *OF_ANSWERS)
-LONGEST_LABELS = 60  # characters; chosen: leaves the other columns of a run room on one line; the JSON has all labels
 SHOWN_SETTINGS = 10  # of a tuning, the best ones; JSON and report have them all
 Strategies = Annotated[
     str | None,
@@ -271,47 +266,6 @@ def print_stored(rows: Sequence[Mapping[str, Any]]) -> None:
     for row in rows:
         if "error" in row:
             print_error(f"evaluation {row['run']} is left out: {row['error']}")
-
-
-def stored_table(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[object]]]:
-    """Columns and rows of the stored evaluations that can be read, with figures of their best strategy."""
-    readable = [row for row in rows if "error" not in row]
-    triples = [LEADING] if any(LEADING in one for row in readable for one in row["strategies"].values()) else []
-    table: list[list[object]] = []
-    for row in readable:
-        figures, sample = row["strategies"], row.get("sample")
-        best = max(figures, key=lambda name: figures[name]["recall@5"] or figures[name].get(LEADING) or 0.0)
-        labels, asked = ",".join(figures), row["questions"]
-        if len(labels) > LONGEST_LABELS:
-            labels = f"{labels[:LONGEST_LABELS]}… ({len(figures)})"
-        if sample is not None and sample["size"] < sample["of"]:
-            rest = "the rest, " if sample.get("rest") else ""
-            asked = f"{asked} ({rest}{row['n']} of {sample['of']}, seed {sample['seed']})"
-        means = (figures[best].get(name) for name in ("recall@5", *triples, "em"))
-        table.append([row["run"], row["started"], row["index"], row["version"], asked, labels, best, *means])
-    columns = ["run", "started", "index", "version", "questions", "strategies", "best", "recall@5", *triples, "em"]
-    return columns, table
-
-
-CHANGED = ["strategy", "metric", "before", "after", "change", "95 % interval", "wins/ties/losses", ""]
-
-
-def changed_rows(changes: Mapping[str, Any]) -> list[list[object]]:
-    """A row, as CHANGED heads it, per strategy and metric that changed, in the mean or for some questions."""
-    strategies = changes["strategies"]
-    rows: list[list[object]] = []
-    for strategy, metrics in strategies.items():
-        for metric in (*COMPARED, *TRIPLES_WITH_INTERVAL):
-            found = metrics.get(metric) or {"difference": None, "paired": None}
-            difference = found["paired"] or {"wins": 0, "losses": 0}
-            if found["difference"] or difference["wins"] + difference["losses"]:
-                line: list[object] = [strategy, metric, found["first"], found["second"], f"{found['difference']:+.3f}"]
-                if found["paired"]:
-                    line.append(f"[{difference['low']:+.3f}, {difference['high']:+.3f}]")
-                    line.append(f"{difference['wins']}/{difference['ties']}/{difference['losses']}")
-                    line.append("significant" if difference["significant"] else "")
-                rows.append([*line, *[""] * (8 - len(line))])
-    return rows
 
 
 def print_comparison(changes: Mapping[str, Any]) -> None:

@@ -355,9 +355,9 @@ def demo(root: Root = None, json: Json = False) -> None:
     from polyhop.flows.index import run_index
     from polyhop.flows.runner import DirectRunner
     from polyhop.schemas.requests import IndexRequest
-    from polyhop.terminal import passage_texts
     from polyhop.warehouse.files.layout import Layout
     from polyhop.warehouse.files.versions import readable_manifest
+    from polyhop.warehouse.index_reader import passage_texts
 
     settings = settings_of(root)
     corpus = DEMO_FOLDER / "corpus.jsonl"

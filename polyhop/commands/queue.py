@@ -376,10 +376,11 @@ def worker(
     from polyhop.flows.runner import model_run
     from polyhop.schemas.chat import JOBS, Role
     from polyhop.schemas.text import names_in
+    from polyhop.warehouse.machine import gc_throttled
     from polyhop.warehouse.open import open_questions
     from polyhop.warehouse.open_models import open_batches
     from polyhop.worker.loop import BATCH, Follower, Worker, WorkerMetrics, WorkerOptions, serve_metrics
-    from polyhop.worker.session import IndexPool, searched_by_the_clock
+    from polyhop.worker.session import IndexPool
 
     settings = options.with_reader(options.settings_of(root, set_), reader)
     settings = settings.model_copy(update={"cores": settings.cores or 1})
@@ -394,10 +395,10 @@ def worker(
     )
     metrics = WorkerMetrics()
     stop_serving = None if metrics_port is None else serve_metrics(metrics, metrics_port, metrics_address)
-    with open_questions(settings) as queue, model_run(index=JOBS), searched_by_the_clock() as search_for_cycles:
+    with open_questions(settings) as queue, model_run(index=JOBS), gc_throttled() as collect_garbage:
         batches = open_batches(settings, Role.READ)
         follower = Follower(settings) if settings.index.remote else None
-        running = Worker(queue, IndexPool(settings), duties, metrics, search_for_cycles, follower, batches)
+        running = Worker(queue, IndexPool(settings), duties, metrics, collect_garbage, follower, batches)
         running.handle_signals()
         print_error(f"Worker {running.worker_id} answers {', '.join(duties.queues)}.")
         unknown = _unknown_queues(queue, names)

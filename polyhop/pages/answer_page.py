@@ -17,9 +17,10 @@ from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import plural
 from polyhop.schemas.version import VERSION
-from polyhop.terminal import location_words, passage_texts, shown_triples
+from polyhop.terminal import location_words, shown_triples
 from polyhop.warehouse.artefacts import GRAPH, NAMES, RELATIONS
 from polyhop.warehouse.files.disk import HTML, named_file
+from polyhop.warehouse.index_reader import passage_texts
 from polyhop.warehouse.open import open_published
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.registry import parse_parameters, spec_of

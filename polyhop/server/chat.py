@@ -15,12 +15,12 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from polyhop.api import Answer
-from polyhop.commands.ask import certainty, silence
 from polyhop.output import json_text
 from polyhop.schemas.errors import EmptyQuestionError
 from polyhop.schemas.text import printable_line
 from polyhop.server.problems import JsonRoute
 from polyhop.server.service import Asked, RefusedError, Service
+from polyhop.terminal import certainty, silence
 from polyhop.warehouse.files.versions import strategies_of
 
 SHOWN_TITLE = 200  # characters of a title among the sources; chosen: two lines, and the extra field has all

@@ -12,7 +12,6 @@ from annotated_types import Ge, Le
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, Response
 
-from polyhop.commands.evaluate import CHANGED, changed_rows, stored_table
 from polyhop.doctor import Check, run_checks
 from polyhop.flows.evaluate import compare, stored_row, stored_rows, stored_run, strategy_rows
 from polyhop.output import json_text
@@ -23,6 +22,7 @@ from polyhop.server.guard import is_from_elsewhere
 from polyhop.server.pages import Pages
 from polyhop.server.problems import status_of
 from polyhop.server.service import Service
+from polyhop.terminal import CHANGED, changed_rows, stored_table
 from polyhop.warehouse.files.versions import read_runs
 from polyhop.warehouse.tables.query import COLUMNS_QUERY, TABLES_QUERY
 

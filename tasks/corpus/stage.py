@@ -32,7 +32,7 @@ from polyhop.tasks.passages.records import (
     table_of_rows,
     update_records,
 )
-from polyhop.tasks.stage import BatchResult, Counts, SourceStage, no_search_for_cycles
+from polyhop.tasks.stage import BatchResult, Counts, SourceStage
 from polyhop.warehouse.build import (
     LINE_NOT_KNOWN,
     PREFIX,
@@ -56,6 +56,7 @@ from polyhop.warehouse.files.corpora import read_corpus
 from polyhop.warehouse.files.disk import file_checksum, link_or_copy
 from polyhop.warehouse.files.records import source_location
 from polyhop.warehouse.inbox import read_waiting
+from polyhop.warehouse.machine import gc_paused
 from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import connect, table_record
 
@@ -204,7 +205,7 @@ def write_same(folder: Path, tables: Path | None) -> None:
             Path(file).unlink()
 
 
-@no_search_for_cycles()
+@gc_paused()
 def write_others(build: Build, tables: Path | None) -> None:
     """Writes what is left of all parts, once: of records that were taken out, and of those that are kept.
 
@@ -316,7 +317,7 @@ class Ingest(SourceStage):
         overlap = {"overlap_sentences": corpus.overlap_sentences} if corpus.overlap_sentences else {}
         return {"max_passage_characters": corpus.max_passage_characters, **overlap}
 
-    @no_search_for_cycles()
+    @gc_paused()
     def run(self, build: Build, batch: int) -> BatchResult:
         """Reads the source from start to end; writes parts of `batch_size` passages."""
         folder = parts_folder(build)

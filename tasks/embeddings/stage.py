@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.errors import ConfigurationError, ModelUnavailableError
 from polyhop.schemas.manifest import HNSW_EF_CONSTRUCTION, HNSW_M
 from polyhop.schemas.settings import LOCAL
-from polyhop.tasks.stage import BatchResult, Counts, Stage, no_search_for_cycles
+from polyhop.tasks.stage import BatchResult, Counts, Stage
 from polyhop.warehouse.build import (
     Build,
     batch_count,
@@ -31,6 +31,7 @@ from polyhop.warehouse.build import (
 )
 from polyhop.warehouse.cache.vectors import CachedEncoder
 from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.machine import gc_paused
 from polyhop.warehouse.open_models import open_encoder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import attached
@@ -116,7 +117,7 @@ class EmbedStage(Stage):
         They are of the texts that the version before has no vector of, listed by themselves if there is one.
         """
         folder, path, size = build.parts(self.name), self._things(build), build.settings.batch_size
-        with writing("the list of what is embedded", folder), no_search_for_cycles():
+        with writing("the list of what is embedded", folder), gc_paused():
             if not path.is_file():
                 key = partial(self._encoder(build).key, kind=self._known_as)
                 before = self._before(build)

@@ -212,7 +212,7 @@ class LedgerRow:
     stand_in: str = ""
     model: str = ""
     attempts: int = 0
-    rung: str = ""
+    repair: str = ""
     error_class: str = ""
     error: str = ""
     prompt_tokens: int = 0

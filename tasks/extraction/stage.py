@@ -42,9 +42,10 @@ from polyhop.tasks.raw_rows import (
     raw_rows,
     write_changed,
 )
-from polyhop.tasks.stage import FAULTS, BatchResult, Counts, Stage, language_setting, no_search_for_cycles
+from polyhop.tasks.stage import FAULTS, BatchResult, Counts, Stage, language_setting
 from polyhop.warehouse.build import Build, is_part_done, part_file, part_files, write_part, write_rows
 from polyhop.warehouse.files.disk import file_hash, link_or_copy, writing
+from polyhop.warehouse.machine import gc_paused
 from polyhop.warehouse.names import SPACY_MODEL, open_finder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import connect
@@ -390,7 +391,7 @@ class Extract(Stage):
         with build.tables(read_only=True) as connection:
             rows = connection.execute(statement("extract", "passages_of_ids"), {"ids": list(ids)}).fetchall()
         rules, pages = rules_of(build), BatchPages()
-        with no_search_for_cycles():
+        with gc_paused():
             for row in rows:
                 pages.add_page(Passage(*row), rules)
             tables = raw_tables(pages.pages)

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from polyhop.schemas.names import FUNCTION_WORDS
 from polyhop.schemas.tables import Table, text_column
 from polyhop.schemas.text import fold
-from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles
+from polyhop.tasks.stage import Counts, Stage
 from polyhop.warehouse.artefacts import open_array, save_arrays, save_graph
 from polyhop.warehouse.build import Build
+from polyhop.warehouse.machine import gc_paused
 from polyhop.warehouse.statements import statement
 
 
@@ -146,7 +147,7 @@ class RelationStage(Stage):
 
     def finish(self, build: Build) -> Counts:
         """Writes the arrays of relations between named entities, and what these are called."""
-        with build.tables(read_only=True) as connection, no_search_for_cycles():
+        with build.tables(read_only=True) as connection, gc_paused():
             edges = connection.execute(statement("graph", "relation_edges")).fetchnumpy()
             entities = connection.sql(statement("graph", "entity_fields")).to_arrow_table()
             texts = _text_arrays(entities)

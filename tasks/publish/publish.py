@@ -27,10 +27,10 @@ from polyhop.schemas.manifest import EncoderRecord, Manifest, SourceState, Stage
 from polyhop.schemas.names import TitleKeys
 from polyhop.schemas.ports import SyncedTable, VectorRows
 from polyhop.schemas.records import source_of
-from polyhop.schemas.settings import LOCAL, EncoderSettings
+from polyhop.schemas.settings import INDEX, KEPT, LOCAL, EncoderSettings, settings_with
 from polyhop.schemas.tables import CHANGES, VIEWS, Table
 from polyhop.schemas.version import VERSION
-from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles, tables_of
+from polyhop.tasks.stage import Counts, Stage, tables_of
 from polyhop.warehouse.artefacts import TITLE_KEYS, open_array, partitions_of, read_rows, save_arrays
 from polyhop.warehouse.build import Build, kept_files, latest_manifest, row_count, touched_ids, updated_tables
 from polyhop.warehouse.files.corpora import UNOPENED
@@ -45,6 +45,7 @@ from polyhop.warehouse.files.versions import (
     surplus_versions,
 )
 from polyhop.warehouse.index_reader import Damage, open_vector_store
+from polyhop.warehouse.machine import gc_paused
 from polyhop.warehouse.open_models import open_encoder, record_of
 from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import (
@@ -258,9 +259,6 @@ def version_tag(number: int) -> str:
     return f"v{number:06d}"
 
 
-_UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "memory_mb", "queue", "runner", "worker", "reader", "index"}
-
-
 def publish(build: Build, stages: Sequence[Stage]) -> Counts:
     """Publishes the staged version; returns its number, and how many records changed, by kind."""
     held, current = tables_of(stages), latest_manifest(build)
@@ -304,7 +302,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         graph_sources=graph_sources,
         sources=_sources(build),
         corpus_hash=build.fingerprint(stages[0].name),
-        settings=redacted_tree(build.settings.model_dump(mode="json", exclude=_UNFINGERPRINTED)),
+        settings=redacted_tree(build.settings.model_dump(mode="json", include=settings_with(INDEX, KEPT))),
         artefacts=tuple(sorted(build.artefacts)),
         stages={name: _stage_record(build, name, recipe=recipes[name]) for name in build.counts},
         counts=_counts(tables),
@@ -499,7 +497,7 @@ def _vector_rows(build: Build, kind: VectorKind) -> tuple[VectorRows, str]:
                 yield from (kind.shown(first, second) for first, second in some)
             connection.unregister("chosen_things")
 
-    with no_search_for_cycles():
+    with gc_paused():
         return VectorRows(ids.to_pylist(), texts, hashes.to_pylist(), matrix), models[0].as_py() if len(rows) else ""
 
 

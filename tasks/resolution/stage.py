@@ -53,7 +53,7 @@ from polyhop.tasks.resolution.resolve import (
     link_key,
     resolve,
 )
-from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles
+from polyhop.tasks.stage import Counts, Stage
 from polyhop.warehouse.build import (
     Build,
     are_as_before,
@@ -62,6 +62,7 @@ from polyhop.warehouse.build import (
     replace_rows,
 )
 from polyhop.warehouse.files.disk import link_or_copy
+from polyhop.warehouse.machine import gc_paused
 from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import attached
 from polyhop.warehouse.user_files import edits_hash, links_hash, read_edits, read_links
@@ -278,7 +279,7 @@ _ROWS_AT_ONCE = 10_000  # chosen: tuples of a million names take a quarter of a 
 _MOST_CHANGED = 0.2  # share of passages above which deriving everything is no slower than looking for what changed
 
 
-@no_search_for_cycles()
+@gc_paused()
 def _decide(build: Build, connection: duckdb.DuckDBPyConnection, senses: Senses) -> dict[str, int]:
     """Decides about all names; counts what was decided."""
     # Name and type of each key of all mentions, while nothing is decided.
@@ -305,7 +306,7 @@ def _insert_decisions(connection: duckdb.DuckDBPyConnection, resolution: Resolut
     insert_tuples(connection, "decisions", decided)
 
 
-@no_search_for_cycles()
+@gc_paused()
 def _decide_again(build: Build, connection: duckdb.DuckDBPyConnection, kept: Path, before: Before) -> dict[str, int]:
     """Decides about names in clusters that changed, and keeps what was decided about all others; counts of all."""
     _run(connection, "resolve_update", "named_now")

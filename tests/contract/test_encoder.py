@@ -18,7 +18,7 @@ from polyhop.schemas.settings import EncoderChoice, ModelSettings
 from polyhop.warehouse.models import encoder_kinds
 from polyhop.warehouse.models.encoder_kinds import EncoderNeeds, OpenedEncoder, open_model
 from polyhop.warehouse.models.onnx_session import FastembedReranker, OnnxReranker
-from polyhop.warehouse.open_models import close_chats, open_embeddings
+from polyhop.warehouse.open_models import current_run, open_embeddings
 from polyhop.worker.strategies.baselines import LexicalReranker
 
 TEXTS = ("Paris is a city.", "a", "", "Größe 東京", "paris is", "  \n", "Paris is a city.", "london " * 12)
@@ -55,7 +55,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory, main_loop: object) -> Itera
         choices = [EncoderChoice(name=name, api_base=server.url) for name in names]
         needs = [EncoderNeeds(choice, 1, ModelSettings(), root, None, None, open_embeddings) for choice in choices]
         yield {kind: open_model(need) for kind, need in zip(KINDS, needs, strict=True)}
-    close_chats()
+    current_run().close()
     server.stop()
     close_connections()
 

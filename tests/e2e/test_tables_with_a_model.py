@@ -9,7 +9,7 @@ from scripted_server import ModelServer
 from small_indexes import Rows, record, write_rows
 from with_a_model import TABLES, main
 
-from polyhop.warehouse.open_models import close_chats, close_encoders
+from polyhop.warehouse.open_models import close_encoders, current_run
 
 TOWNS = ("Ostley", "Harrow", "Lenn", "Marle")
 
@@ -56,7 +56,7 @@ def tables(folder: Path) -> dict[str, Any]:
 def closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     monkeypatch.chdir(tmp_path)  # no polyhop.toml of whoever runs this
     yield
-    close_chats()
+    current_run().close()
     close_encoders()
 
 
@@ -98,7 +98,7 @@ def test_every_table_is_made_once_and_a_run_goes_on_where_it_was(
     ranked = made["hublink"]["rows"]["hublink"]
     assert ranked["metrics"]["triple_recall@10"] > 0
     assert "triple_recall@10" in (tmp_path / "made/tables/hublink.md").read_text("utf-8")
-    close_chats()
+    current_run().close()
 
     count = len(model_server.requests)
     assert main(run) == 0

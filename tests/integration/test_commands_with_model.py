@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from polyhop.cli import app
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.warehouse.open_models import close_chats
+from polyhop.warehouse.open_models import current_run
 
 Command = Callable[..., Result]
 Read = Callable[..., Any]
@@ -60,7 +60,7 @@ def opened(kept: Path, tmp_path: Path, model_server: Any, monkeypatch: pytest.Mo
             Path(f"{file}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
         def run(*arguments: str) -> Result:
-            close_chats()
+            current_run().close()
             return CliRunner().invoke(app, arguments)
 
         if (kept / name).exists():
@@ -72,7 +72,7 @@ def opened(kept: Path, tmp_path: Path, model_server: Any, monkeypatch: pytest.Mo
         return run
 
     yield start
-    close_chats()
+    current_run().close()
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from polyhop.warehouse.files.versions import read_manifest
 from polyhop.warehouse.models.budget import count_tokens
 from polyhop.warehouse.models.local_encoder import LocalEncoder
 from polyhop.warehouse.open import open_published
-from polyhop.warehouse.open_models import close_chats, close_encoders
+from polyhop.warehouse.open_models import close_encoders, current_run
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.registry import STRATEGIES
 
@@ -60,7 +60,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     yield
     close_encoders()
-    close_chats()
+    current_run().close()
 
 
 @pytest.fixture

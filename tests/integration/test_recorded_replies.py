@@ -16,7 +16,7 @@ from polyhop.warehouse.cache.replies import ReplyCache, export_replies, import_r
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest, require_version
 from polyhop.warehouse.models import chat
-from polyhop.warehouse.open_models import close_chats
+from polyhop.warehouse.open_models import current_run
 from polyhop.warehouse.tables.query import query_rows
 
 _AS_IS = {"kg.extract": 8, "prop.entities": 3, "hub.path_text": 2, "qa.answer": 1, "qa.chains": 17}
@@ -74,7 +74,7 @@ def replay(folder: Path, imported: Path | None = None) -> Replay:
         patch.setattr(chat, "Completions", lambda *_: recording)
         report = index_by_model(settings)
         reading = ask_by_model(settings)
-    close_chats()
+    current_run().close()
     return Replay(settings, recording.calls, report, reading)
 
 

@@ -27,7 +27,7 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.models import chat
 from polyhop.warehouse.models.completions import Completions
 from polyhop.warehouse.models.endpoints import Completion, EndpointReply
-from polyhop.warehouse.open_models import close_chats
+from polyhop.warehouse.open_models import current_run
 
 PROJECT = Path(__file__).resolve().parents[2]
 RECORDED = PROJECT / "tests" / "golden" / "recorded"
@@ -132,7 +132,7 @@ def record() -> None:
             chat.Completions = lambda *_: recording  # type: ignore[assignment, attr-defined]
             print(index_by_model(settings).to_json())  # noqa: T201 - for whoever records
             print(json.dumps(ask_by_model(settings), indent=1))  # noqa: T201
-            close_chats()
+            current_run().close()
             used = "".join(map(_line, recording.calls.values()))
             CALLS.write_bytes(gzip.compress(used.encode(), mtime=0))  # the same bytes for the same calls
             with closing(ReplyCache(Layout(settings.root).reply_cache)) as cache:

@@ -19,7 +19,7 @@ from polyhop.tasks.extraction import model as extraction
 from polyhop.tasks.extraction.stated import Contract
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.models.replies import read_reply
-from polyhop.warehouse.open_models import close_chats
+from polyhop.warehouse.open_models import current_run
 from polyhop.warehouse.tables.query import query_rows
 
 DEMO = Path(__file__).resolve().parents[3] / "polyhop" / "demo" / "corpus.jsonl"
@@ -102,7 +102,7 @@ def test_a_model_names_types_and_makes_the_examples(root: Path, tmp_path: Path, 
         try:
             return tuned(own_root, tmp_path / folder, settings=settings, **more)
         finally:
-            close_chats()
+            current_run().close()
 
     model_server.respond(names_types)
     own_root = tmp_path / "root"

@@ -145,3 +145,22 @@ LABEL = st.builds(
 @given(st.lists(LABEL, max_size=5))
 def test_labels_joined_by_commas_are_read_as_they_were(labels: list[str]) -> None:
     assert labels_in(",".join(labels), KNOWN) == labels
+
+
+def test_every_setting_says_what_depends_on_it() -> None:
+    marked = settings.settings_with(settings.INDEX, settings.ANSWERS, settings.NOTHING)
+    names = [name for name, _, _ in settings.known_settings()]
+    assert sorted(settings.flatten(marked)) == sorted(names)
+
+
+def test_no_setting_affects_results_and_nothing() -> None:
+    affecting = settings.flatten(settings.settings_with(settings.INDEX, settings.ANSWERS))
+    assert affecting.keys() & settings.flatten(settings.settings_with(settings.NOTHING)).keys() == set()
+
+
+def test_other_processes_get_no_address_and_no_key() -> None:
+    given = settings.parse_settings(
+        {"test": {"queue.url": "postgresql://a:b@c", "encoder.api_base": "http://a:b@c", "models.read": "openai/x"}}
+    )
+    hidden = settings.without_secrets(given)
+    assert (hidden.queue.url, hidden.encoder.api_base, hidden.models.read) == ("", "", "openai/x")

@@ -1,8 +1,6 @@
 """The registry of stages, errors of rules, and the pause of the search for reference cycles."""
 
-import gc
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,16 +14,7 @@ from polyhop.schemas.tables import LOCATIONS, PASSAGES, TABLES, Table
 from polyhop.schemas.tables import text_column as text
 from polyhop.tasks import registry
 from polyhop.tasks.registry import source_kind, stages_for
-from polyhop.tasks.stage import Stage, fault_reason, no_search_for_cycles, tables_of
-
-
-def test_the_search_is_paused_inside_a_block_only_and_goes_on_after_an_error() -> None:
-    with suppress(KeyboardInterrupt), no_search_for_cycles():
-        with no_search_for_cycles():
-            assert not gc.isenabled()
-        assert not gc.isenabled()
-        raise KeyboardInterrupt
-    assert gc.isenabled()
+from polyhop.tasks.stage import Stage, fault_reason, tables_of
 
 
 def raised(message: str) -> Exception:

@@ -22,7 +22,7 @@ from polyhop.warehouse.models.budget import Budget
 from polyhop.warehouse.models.chat import MOST_FAILURES, Chat
 from polyhop.warehouse.models.endpoints import Completion, EndpointReply
 from polyhop.warehouse.models.replies import read_reply
-from polyhop.warehouse.open_models import close_chats, model_name, open_chat
+from polyhop.warehouse.open_models import begin_run, current_run, model_name, open_chat
 
 MODEL, UNLIMITED = "fake/model", Budget(None, None, (0, 50))
 CALL = Usage(calls=1, prompt_tokens=40, completion_tokens=20, cost_usd=0.001)
@@ -212,9 +212,19 @@ def test_one_configuration_is_one_model_per_process_until_closed(tmp_path: Path)
         assert first.ask([]) == []
         assert (tmp_path / "caches" / "replies.sqlite").exists()
     finally:
-        close_chats()
+        current_run().close()
     assert open_chat(configured, Role.EXTRACT) is not first
-    close_chats()
+    current_run().close()
+
+
+def test_a_run_leaves_the_models_opened_before_it_as_they_were(tmp_path: Path) -> None:
+    configured = Settings(root=tmp_path, models=ModelSettings(extract="openai/a"))
+    before = open_chat(configured, Role.EXTRACT)
+    with begin_run():
+        assert open_chat(configured, Role.EXTRACT) is not before
+    assert open_chat(configured, Role.EXTRACT) is before
+    assert before.ask([]) == []
+    current_run().close()
 
 
 @pytest.mark.parametrize(

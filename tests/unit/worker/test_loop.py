@@ -34,10 +34,11 @@ from polyhop.schemas.queue import ClaimedQuestion, FailedQuestion, JobSpec, NewQ
 from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
 from polyhop.warehouse.queue.schema import sqlite_url
 from polyhop.worker import loop
-from polyhop.worker.answer import Answerer, TooLateError, TurnOverError, Turns, Watch
+from polyhop.worker.answer import Answerer
 from polyhop.worker.reading.models import outage_of
 from polyhop.worker.strategies import registry
 from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
+from polyhop.worker.time_limits import BatchTimer, DeadlinePassedError, TimeLimitError, TimeLimits
 
 AWAY = errors.ModelUnavailableError("away")
 
@@ -132,7 +133,7 @@ def claimed(text: str, **changes: Any) -> ClaimedQuestion:
 
 def answered(pool: Any, *questions: ClaimedQuestion) -> loop.BatchOutcome:
     outcome = loop.BatchOutcome()
-    loop.answer_group(pool, questions, outcome, Watch(60.0))
+    loop.answer_group(pool, questions, outcome, TimeLimits(60.0))
     return outcome
 
 
@@ -154,54 +155,54 @@ def test_seconds_are_a_question_s_own_or_an_equal_share(clock: Clock, *, batches
 
 def test_all_turns_of_a_question_share_one_limit(clock: Clock) -> None:
     """Two turns of .3 s end a limit of .5 s; the alarm is called by hand here."""
-    watch = Watch(0.5)
-    turns = watch.turns(["t"])
-    with turns.turn(0):
+    limits = TimeLimits(0.5)
+    timer = limits.timer(["t"])
+    with timer.single(0):
         clock.advance(0.3)
-        watch._on_alarm(0, None)
-    with turns.turn(0):
+        limits._on_alarm(0, None)
+    with timer.single(0):
         clock.advance(0.3)
-        with pytest.raises(TurnOverError) as raised:
-            watch._on_alarm(0, None)
+        with pytest.raises(TimeLimitError) as raised:
+            limits._on_alarm(0, None)
     assert raised.value.tokens == ("t",)
-    watch._on_alarm(0, None)
-    assert watch.overdue() == ()
+    limits._on_alarm(0, None)
+    assert limits.overdue() == ()
 
 
 def test_a_common_turn_is_shared_equally_and_may_take_the_sum_of_what_is_left(clock: Clock) -> None:
     """By hand: of 10 s each, one question has taken 4; a common turn may take 16. It takes 6: 3 for each."""
-    watch = Watch(10.0)
-    turns = watch.turns(["s", "t", "u"])
-    with turns.turn(0):
+    limits = TimeLimits(10.0)
+    timer = limits.timer(["s", "t", "u"])
+    with timer.single(0):
         clock.advance(4.0)
-    with turns.together([0, 1]):
+    with timer.shared([0, 1]):
         clock.advance(6.0)
-        watch._on_alarm(0, None)
+        limits._on_alarm(0, None)
         clock.advance(10.0)
-        with pytest.raises(TurnOverError) as raised:
-            watch._on_alarm(0, None)
-        assert watch.overdue() == ()
+        with pytest.raises(TimeLimitError) as raised:
+            limits._on_alarm(0, None)
+        assert limits.overdue() == ()
         clock.advance(10.0)
-        assert watch.overdue() == raised.value.tokens == ("s", "t")
+        assert limits.overdue() == raised.value.tokens == ("s", "t")
         clock.advance(-20.0)
-    assert turns.seconds == [7.0, 3.0, 0.0]
-    assert turns.shares(13.0) == [8.0, 4.0, 1.0]
-    assert Turns(0).shares(1.0) == []
+    assert timer.seconds == [7.0, 3.0, 0.0]
+    assert timer.totals(13.0) == [8.0, 4.0, 1.0]
+    assert BatchTimer(0).totals(1.0) == []
 
 
 @pytest.mark.parametrize("tokens", ["t", "st"])
 def test_no_turn_begins_with_a_late_question_that_has_had_none(tokens: str) -> None:
-    watch, places = Watch(60.0), range(len(tokens))
-    turns = watch.turns(tokens)
-    with turns.together(places):
-        assert watch.overdue() == ()
-    turns.seconds[-1] = 0.0
-    watch._ends = {"t": time.monotonic() - 1}
-    with pytest.raises(TooLateError), turns.together(places):
+    limits, places = TimeLimits(60.0), range(len(tokens))
+    timer = limits.timer(tokens)
+    with timer.shared(places):
+        assert limits.overdue() == ()
+    timer.seconds[-1] = 0.0
+    limits._deadlines = {"t": time.monotonic() - 1}
+    with pytest.raises(DeadlinePassedError), timer.shared(places):
         pass
-    turns.seconds[-1] = 0.1
-    with turns.together(places):
-        assert watch.overdue() == ()
+    timer.seconds[-1] = 0.1
+    with timer.shared(places):
+        assert limits.overdue() == ()
 
 
 def test_a_question_that_was_begun_in_time_may_finish_after_its_deadline_and_no_other_begins(clock: Clock) -> None:
@@ -209,12 +210,12 @@ def test_a_question_that_was_begun_in_time_may_finish_after_its_deadline_and_no_
     one, *others = (claimed(text, lease_until=100.0, deadline=70.5) for text in "abc")
     pool: Any = Pool(lambda text: clock.advance(0.4) or text, batches=False)  # type: ignore[func-returns-value]
     for questions, finished, failed in (([one], "a", ""), ([claimed("d"), *others], "d", "bc")):
-        watch, outcome = Watch(60.0), loop.BatchOutcome()
-        watch.begin(questions, 30.0)
+        limits, outcome = TimeLimits(60.0), loop.BatchOutcome()
+        limits.begin(questions, 30.0)
         clock.advance(0.4)
-        assert not watch.is_late(questions[-1].lease_token)
-        loop.answer_group(pool, questions, outcome, watch)
-        assert watch.is_late(questions[-1].lease_token)
+        assert not limits.is_late(questions[-1].lease_token)
+        loop.answer_group(pool, questions, outcome, limits)
+        assert limits.is_late(questions[-1].lease_token)
         assert [one.answer for one in outcome.finished] == [*finished]
         late = [FailedQuestion(text, "deadline passed", "DeadlinePassed", retryable=False) for text in failed]
         assert outcome.failed == late
@@ -352,10 +353,10 @@ def test_a_server_without_a_reply_is_an_outage_in_its_own_words(name: str, kind:
 
 def heart(overdue: tuple[str, ...] = ()) -> tuple[loop.Heartbeat, Mock, loop.WorkerMetrics]:
     """A heartbeat that holds three questions, its queue, which notes what it is told, and its metrics."""
-    queue, metrics, watch = Mock(spec=QuestionQueue), loop.WorkerMetrics(), Watch(5.0)
+    queue, metrics, limits = Mock(spec=QuestionQueue), loop.WorkerMetrics(), TimeLimits(5.0)
     pool: Any = SimpleNamespace(versions=lambda: {"wiki": 3})
-    watch._current = overdue, -1e9
-    beating = loop.Heartbeat("w1", queue, pool, watch, metrics, queues=["default"], lease_seconds=30.0)
+    limits._current = overdue, -1e9
+    beating = loop.Heartbeat("w1", queue, pool, limits, metrics, queues=["default"], lease_seconds=30.0)
     beating.held = ("t1", "t2", "t3")
     return beating, queue, metrics
 
@@ -689,7 +690,7 @@ def test_a_question_that_takes_too_long_fails_alone_and_the_rest_of_its_batch_is
 @pytest.mark.parametrize("batches", [False, True])
 def test_none_waits_for_a_stuck_one(queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch, *, batches: bool) -> None:
     """A worker in a thread gets no signals: its heartbeat gives up the question, and other workers answer the rest."""
-    monkeypatch.setattr("polyhop.worker.answer.GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("polyhop.worker.time_limits.GRACE_SECONDS", 0.1)
     job = submit(queue, "a", "stuck", "b")
     released = threading.Event()
     pool = Pool(lambda text: (text == "stuck" and released.wait(60) and None) or text.upper(), batches=batches)

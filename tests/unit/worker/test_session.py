@@ -1,10 +1,7 @@
-"""Open versions of a worker: the pool, the search for cycles, and a strategy's own reader."""
+"""Open versions of a worker: the pool and a strategy's own reader."""
 
-import contextlib
 import dataclasses
 import gc
-import time
-import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.metadata import EntryPoint
@@ -26,43 +23,9 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import point_to, prune_versions
 from polyhop.warehouse.open import open_published
-from polyhop.worker import session as cycles
-from polyhop.worker.session import IndexPool, IndexSession, searched_by_the_clock
+from polyhop.worker.session import IndexPool, IndexSession
 from polyhop.worker.strategies import registry
 from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
-
-
-class Ring:
-    """An object in a cycle with itself."""
-
-    def __init__(self) -> None:
-        self.own = self
-
-
-def survivor_of_a_young_search() -> "weakref.ref[Ring]":
-    ring = Ring()
-    gc.collect(0)
-    gc.collect(1)
-    return weakref.ref(ring)
-
-
-def test_cycles_are_found_when_it_is_time_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After it, also after an error, Python searches as before."""
-    now, before = 1000.0, gc.get_threshold()
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    with contextlib.suppress(KeyError), searched_by_the_clock() as search:
-        ring = survivor_of_a_young_search()
-        now += cycles.SECONDS_BETWEEN - 1
-        search()
-        assert ring() is not None
-        now += 1
-        search()
-        assert ring() is None
-        later = survivor_of_a_young_search()
-        search()
-        assert later() is not None
-        raise KeyError
-    assert gc.get_threshold() == before
 
 
 def publish(settings: Settings, count: int, sentence: str = "lies on a river.") -> None:
