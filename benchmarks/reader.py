@@ -24,7 +24,7 @@ from polyhop.schemas.graph import LexicalIndex
 from polyhop.schemas.languages import ENGLISH, stem_tokens
 from polyhop.schemas.names import NameFinder
 from polyhop.schemas.ports import Artefact
-from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval
+from polyhop.schemas.query import ContextPassage, Question, ReaderResult, ReadingItem, Retrieval
 from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.worker.reading.reader import RuleReader
@@ -121,7 +121,7 @@ def report_index(arguments: argparse.Namespace) -> None:
                 )
 
 
-def print_overall(readings: list[Reading], rights: list[float], f1: float, milliseconds: list[float]) -> None:
+def print_overall(readings: list[ReaderResult], rights: list[float], f1: float, milliseconds: list[float]) -> None:
     """Exact match over all questions and over the answered ones, and what a question costs."""
     given = [right for reading, right in zip(readings, rights, strict=True) if reading.answer]
     loud = [r for r, right in zip(readings, rights, strict=True) if r.answer and not right and r.confidence > 0.6]
@@ -136,7 +136,7 @@ def print_overall(readings: list[Reading], rights: list[float], f1: float, milli
     print(f"\nKinds: {dict(sorted(kinds.items()))}")
 
 
-def print_quintiles(readings: list[Reading], rights: list[float]) -> None:
+def print_quintiles(readings: list[ReaderResult], rights: list[float]) -> None:
     """Stated against observed correctness of the answered, in five groups by confidence."""
     pairs = [(reading.confidence, right) for reading, right in zip(readings, rights, strict=True) if reading.answer]
     pairs.sort(key=lambda pair: pair[0])

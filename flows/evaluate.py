@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 from polyhop.flows.evaluation import report as reporting
 from polyhop.flows.evaluation.bootstrap import DEFAULT_SEED, rest_of, sampled
 from polyhop.flows.evaluation.metrics import TRIPLE_METRICS, find_golden, possible_subjects
-from polyhop.flows.evaluation.tuning import MOST_TUNED, Part, check_parts, chosen_setting, tuning_document
+from polyhop.flows.evaluation.tuning import MOST_TUNED, EvaluatedPart, check_parts, chosen_setting, tuning_document
 from polyhop.schemas import requests
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import ConfigurationError, ContractError, PolyhopError, StoreConflictError
@@ -592,7 +592,7 @@ def tune_index(settings: Settings, request: requests.TuningRequest, on_progress:
             f"Version {rest.report['version']} of '{request.index}' was published while version "
             f"{tuning.report['version']} was tuned, so that the two parts cannot be compared; run polyhop tune again."
         )
-    on_sample, on_rest = (Part(one.run, one.rows) for one in (tuning, rest))
+    on_sample, on_rest = (EvaluatedPart(one.run, one.rows) for one in (tuning, rest))
     questions = tuning.run["questions"]
     report: dict[str, Any] = reporting.rounded(
         {

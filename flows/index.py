@@ -34,8 +34,8 @@ from polyhop.schemas.settings import (
     KEPT,
     LOCAL,
     EncoderSettings,
-    Section,
     Settings,
+    SettingsSection,
     settings_with,
     stored_section,
     strategies_for,
@@ -177,10 +177,10 @@ def with_kept(settings: Settings, manifest: Manifest | None, index: IndexFolder)
     """
     if manifest is None:
         return settings
-    made_of: dict[str, Section] = {}
+    made_of: dict[str, SettingsSection] = {}
     for name, fields in settings_with(KEPT).items():
         section = getattr(settings, name)
-        if not isinstance(section, Section) or name == "encoder":
+        if not isinstance(section, SettingsSection) or name == "encoder":
             continue
         stored = stored_section(type(section), manifest.settings.get(name, {}))
         kept = stored.model_dump(include=set(fields), exclude=section.model_fields_set)
@@ -225,7 +225,7 @@ def run_index(settings: Settings, request: IndexRequest, runner: DirectRunner) -
             take_in_batches(settings, runner, history)
             left = versions.remove_leftovers(folder)
             is_after_kill = bool(left) or was_killed(folder)
-            _Run(build, runner, history, is_after_kill=is_after_kill).run()
+            _IndexRun(build, runner, history, is_after_kill=is_after_kill).run()
             report.removed_versions = [*left, *report.removed_versions]
             report.model, report.pinned = model_use(), versions.pinned_version(folder)
     if settings.index.remote and report.pinned is None:  # also what a run before failed to push
@@ -268,7 +268,7 @@ def wait_for_batches(settings: Settings, index: str) -> None:
         pause = min(1.5 * pause, LONGEST_POLL_SECONDS)
 
 
-class _Run:
+class _IndexRun:
     """One run: what it knows of the current version, and what it reports."""
 
     def __init__(self, build: Build, runner: DirectRunner, history: RunHistory, *, is_after_kill: bool) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from polyhop.flows.evaluation.bootstrap import DEFAULT_SEED
-from polyhop.schemas.chat import ChatModel, ChatRequest, Prompt, Role, Rung, Usage
+from polyhop.schemas.chat import ChatModel, ChatRequest, Prompt, Repair, Role, Usage
 from polyhop.schemas.errors import ConfigurationError, ContractError, MalformedReplyError, SourceError
 from polyhop.schemas.languages import AUTO, ENGLISH, language_name, likely_language, recorded_language
 from polyhop.schemas.names import split_sentences
@@ -223,7 +223,7 @@ def most_covering(examples: Iterable[Example], count: int) -> list[Example]:
 
 
 def composed(prompt: Prompt, examples: Sequence[Example], language: str) -> Prompt:
-    """A built-in prompt with these examples instead of its own, and a rule on the language of the texts."""
+    """A built-in prompt with its examples replaced by these, and a rule on the language of the texts."""
     text = _BLOCK.sub("", prompt.text)
     if language != ENGLISH:
         rule = f"The texts are in {language_name(language)}: write in that language, and names as they stand."
@@ -237,7 +237,7 @@ def _block(name: str, example: Example) -> str:
     is_first, is_second = name == extraction.KG_EXTRACT, name == extraction.PROP_ENTITIES
     reply = example.extracted if is_first else example.phrases if is_second else example.propositions
     said = reply.model_dump_json()
-    if read_reply(said, type(reply)) != (reply, Rung.AS_IS):
+    if read_reply(said, type(reply)) != (reply, Repair.AS_IS):
         raise ContractError(f"The example of {name} about {example.passage.passage_id} is not read as it stands.")
     listed = [] if is_first or is_second else ["Entities:", *example.phrases.entities, ""]
     lines = ["<example>", _INTRODUCTION, "", *listed, "Passage:", example.text, "", "Reply:", said, "</example>"]

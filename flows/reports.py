@@ -14,7 +14,7 @@ from polyhop.warehouse.tables.query import query_rows
 
 
 @dataclass(frozen=True, slots=True)
-class ModelUse:
+class RunModelUse:
     """Model use of a run: calls, requests answered from the cache, tokens, United States dollars.
 
     A cost is None where the price of a model is unknown. `replaced_counts`: calls whose reported token counts were
@@ -70,7 +70,7 @@ class IndexReport:
     counts: dict[str, int] = field(default_factory=dict)
     ratios: dict[str, float] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    model: ModelUse = field(default_factory=ModelUse)
+    model: RunModelUse = field(default_factory=RunModelUse)
     extraction: dict[str, int] = field(default_factory=dict)
     failing: dict[str, int] = field(default_factory=dict)
     unread: dict[str, int] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class IndexReport:
     @staticmethod
     def from_json(document: dict[str, Any]) -> "IndexReport":
         """The report whose `to_json` this is."""
-        return IndexReport(**{**document, "model": ModelUse(**document["model"])})
+        return IndexReport(**{**document, "model": RunModelUse(**document["model"])})
 
 
 def _rows(settings: Settings, report: IndexReport, query: str) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
-from polyhop.flows.reports import ModelUse
+from polyhop.flows.reports import RunModelUse
 from polyhop.schemas.errors import ConfigurationError, StoreError, StoreUnavailableError, install_words
 from polyhop.schemas.logs import configure_logs_as_parent
 from polyhop.schemas.settings import Settings, without_secrets
@@ -47,11 +47,11 @@ def model_run(note: Callable[[str], None] | None = None, index: str = "") -> Ite
             raise
 
 
-def model_use() -> ModelUse:
+def model_use() -> RunModelUse:
     """Model use of this run so far."""
     use = current_run().usage()
     spent, unknown = use.spent, use.unknown
-    return ModelUse(
+    return RunModelUse(
         spent.calls,
         use.cached,
         spent.prompt_tokens,

@@ -73,7 +73,7 @@ ReplyT = TypeVar("ReplyT", bound=BaseModel)
 _CENT = 0.01  # in dollars; smaller amounts are shown by their significant digits
 
 
-class Rung(StrEnum):
+class Repair(StrEnum):
     """Repair that a reply needed before it was valid."""
 
     AS_IS = "as_is"
@@ -183,7 +183,7 @@ class ChatOutcome(Generic[ReplyT]):
     reply: ReplyT | None  # The valid reply, or None if the request failed for now.
     model: str
     is_cached: bool  # A valid reply was known before; `usage` is then what it took at that time.
-    rung: Rung | None  # How much help the reply needed, None without one.
+    repair: Repair | None  # Repair that the reply needed, None without one.
     attempts: int  # Calls made for this request until now, in this run and earlier ones.
     error_class: str  # Name of the error that ended it, "" if none.
     error: str

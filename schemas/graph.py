@@ -55,7 +55,7 @@ def label_preference(language: str, languages: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class StatementNode:
     """A node as one statement describes it."""
 
     id: str  # The graph's own, without control characters; empty only for a literal.
@@ -70,16 +70,16 @@ class Node:
 class Statement:
     """One triple of a graph; `predicate` is not empty, and without control characters."""
 
-    subject: Node
+    subject: StatementNode
     predicate: str
-    object: Node
+    object: StatementNode
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
     """Label and types that a graph states of a node."""
 
-    node: Node  # The node with its label, if that is what is said, and its types.
+    node: StatementNode  # The node with its label, if that is what is said, and its types.
     # Of several labels of a node the one with the smallest counts; empty where all count the same.
     preference: str = ""
 
@@ -458,7 +458,7 @@ class SpreadQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Seed:
+class ActivationSeed:
     """Start of activation: `score` of the match, `activation` its share of the largest score."""
 
     entity: int
@@ -488,7 +488,7 @@ class Chain:
 class Activation:
     """Result of spreading activation."""
 
-    seeds: tuple[Seed, ...]  # By descending activation, then number; empty if nothing was found to start from.
+    seeds: tuple[ActivationSeed, ...]  # By descending activation, then number; empty without a match.
     entities: NDArray[np.intp]  # Shape (m,): all entities with activation above 0, ascending.
     values: NDArray[np.float64]  # Shape (m,), float64: their activation, not bounded by 1.
     chains: Sequence[Chain] = ()  # In descending order of score, without duplicates.

@@ -77,7 +77,7 @@ def view_of(numbers: NDArray[Any]) -> "memoryview[int]":
 # queue that is first in, first out: of equal nodes of a layer it visits the first, as this one does. Source:
 # algorithms.md 4.4.
 
-Places = NDArray[np.int64]
+Indices = NDArray[np.int64]
 _START = -1  # no step: numbers of triples begin at 0, candidates are -2 and below
 
 
@@ -89,10 +89,10 @@ class Layer:
     stored path to candidate c does, -1 for the topic.
     """
 
-    nodes: Places
+    nodes: Indices
     is_left: NDArray[np.bool_]
-    parents: Places
-    steps: Places
+    parents: Indices
+    steps: Indices
 
     def only(self, kept: NDArray[np.intp] | NDArray[np.bool_]) -> "Layer":
         """Some of them."""
@@ -103,8 +103,8 @@ def layer_at(nodes: Sequence[int], *, both_ways: bool) -> Layer:
     """First layer of a search: these nodes, along edges, and before that against them if it goes both ways."""
     ways = [True, False] if both_ways else [False]
     starts = np.full(len(nodes) * len(ways), _START, dtype=np.int64)
-    places = np.repeat(np.asarray(nodes, dtype=np.int64), len(ways))
-    return Layer(places, np.tile(np.array(ways, dtype=np.bool_), len(nodes)), starts, starts)
+    repeated = np.repeat(np.asarray(nodes, dtype=np.int64), len(ways))
+    return Layer(repeated, np.tile(np.array(ways, dtype=np.bool_), len(nodes)), starts, starts)
 
 
 class RootWalk:
@@ -121,12 +121,12 @@ class RootWalk:
         self._starts: list[int] = []
         self._count = 0
 
-    def level(self, starts: Layer, *, until_hub: bool = True) -> tuple[Places, Places, Layer]:
-        """One level of the search: nodes of the hubs found and their places, in order, and where the next begins.
+    def level(self, starts: Layer, *, until_hub: bool = True) -> tuple[Indices, Indices, Layer]:
+        """One level of the search: nodes of the hubs found, their offsets, and the first layer of the next level.
 
-        That is without the hubs' candidates, and nothing if `until_hub`.
+        That layer is without the hubs' candidates, and nothing if `until_hub`.
         """
-        nodes, places = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+        nodes, offsets = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
         layer = starts
         while len(layer.nodes):
             # The first of each node and direction that was not visited before; marks them.
@@ -134,7 +134,7 @@ class RootWalk:
             first = self._first_of(np.where(self._visited[keys], -1, keys))
             self._visited[keys[first]] = True
             layer = layer.only(first)
-            # The places of a layer, which are remembered for the way back.
+            # Offsets of a layer are kept for the way back.
             self._layers.append(layer)
             self._starts.append(self._count)
             self._count += len(layer.nodes)
@@ -143,21 +143,21 @@ class RootWalk:
             fresh = self._first_of(np.where(is_hub & ~self._found[layer.nodes], layer.nodes, -1))
             self._found[layer.nodes[fresh]] = True
             nodes.append(layer.nodes[fresh])
-            places.append(own[fresh])
+            offsets.append(own[fresh])
             goes_on = ~is_hub | layer.is_left
             layer = self._neighbours(layer.only(goes_on), own[goes_on])
             if not until_hub:
                 break
-        return np.concatenate(nodes), np.concatenate(places), layer
+        return np.concatenate(nodes), np.concatenate(offsets), layer
 
-    def triples_to(self, place: int, paths: HubPaths | None = None) -> tuple[int, ...]:
-        """Triples from the topic to a place, in the order walked; of `paths`, if their candidates were starts."""
+    def triples_to(self, offset: int, paths: HubPaths | None = None) -> tuple[int, ...]:
+        """Triples from the topic to an offset, in the order walked; of `paths`, if their candidates were starts."""
         steps: list[int] = []
-        while place != _START:
-            number = bisect_right(self._starts, place) - 1
-            layer, at = self._layers[number], place - self._starts[number]
+        while offset != _START:
+            number = bisect_right(self._starts, offset) - 1
+            layer, at = self._layers[number], offset - self._starts[number]
             steps.append(int(layer.steps[at]))
-            place = int(layer.parents[at])
+            offset = int(layer.parents[at])
         triples: list[int] = []
         for step in reversed(steps):
             if step >= 0:
@@ -167,15 +167,15 @@ class RootWalk:
                 triples += paths.candidate_triples[start:end].tolist()
         return tuple(triples)
 
-    def _first_of(self, keys: Places) -> NDArray[np.intp]:
-        """Ascending places of the first of each key; those below 0 are left out. Cost: O(keys)."""
+    def _first_of(self, keys: Indices) -> NDArray[np.intp]:
+        """Ascending indices of the first of each key; those below 0 are left out. Cost: O(keys)."""
         known = np.flatnonzero(keys >= 0)
         keys = keys[known]
         self._first[keys[::-1]] = known[::-1]  # of equal keys the last assignment holds
         first: NDArray[np.intp] = known[self._first[keys] == known]
         return first
 
-    def _neighbours(self, layer: Layer, places: Places) -> Layer:
+    def _neighbours(self, layer: Layer, offsets: Indices) -> Layer:
         """Nodes that one step reaches, node by node; those of a node by (predicate, neighbour)."""
         graph, left = self._graph, layer.is_left
         starts = np.where(left, graph.in_starts[layer.nodes], graph.out_starts[layer.nodes])
@@ -185,14 +185,14 @@ class RootWalk:
         triples = numbers.copy()
         triples[is_left] = graph.in_triples[numbers[is_left]]
         nodes = np.where(is_left, graph.subjects[triples], graph.objects[triples]).astype(np.int64)
-        return Layer(nodes, is_left, np.repeat(places, counts), triples)
+        return Layer(nodes, is_left, np.repeat(offsets, counts), triples)
 
 
-def candidate_layer(paths: HubPaths, hubs: Numbers, places: Places) -> Layer:
-    """First layer of the next level: candidates stored with hubs found at these places, in their order."""
+def candidate_layer(paths: HubPaths, hubs: Numbers, offsets: Indices) -> Layer:
+    """First layer of the next level: candidates stored with hubs found at these offsets, in their order."""
     numbers, counts = _runs(paths.candidate_starts[hubs], paths.candidate_starts[hubs + 1])
     nodes = paths.candidates[numbers].astype(np.int64)
-    return Layer(nodes, np.zeros(len(nodes), dtype=np.bool_), np.repeat(places, counts), -2 - numbers)
+    return Layer(nodes, np.zeros(len(nodes), dtype=np.bool_), np.repeat(offsets, counts), -2 - numbers)
 
 
 def joined(first: Layer, second: Layer) -> Layer:
@@ -200,7 +200,7 @@ def joined(first: Layer, second: Layer) -> Layer:
     return Layer(*(np.concatenate([getattr(one, part.name) for one in (first, second)]) for part in fields(Layer)))
 
 
-def _runs(starts: Numbers, ends: Numbers) -> tuple[Places, Places]:
+def _runs(starts: Numbers, ends: Numbers) -> tuple[Indices, Indices]:
     """The numbers of several runs one after the other, and how many each has."""
     counts = (ends - starts).astype(np.int64)
     before = np.cumsum(counts) - counts

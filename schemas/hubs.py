@@ -1,6 +1,6 @@
 """A knowledge graph as hub search sees it, its hubs and their paths: arrays that any part of Polyhop may read.
 
-Builds nothing (tasks/hubs does) and scores nothing. Nodes are numbered in ascending order of their own ids, predicates
+Builds nothing (tasks/hubs does) and scores nothing. Nodes are numbered in ascending order of their ids, predicates
 in ascending order of their text, triples by (subject, predicate, object), hubs by node, and a hub's paths as they were
 emitted: an order of numbers is the order that algorithms.md asks for. Source: algorithms.md 4.2 to 4.6.
 """

@@ -22,7 +22,7 @@ from polyhop.schemas.graph import (
     SpreadRule,
 )
 from polyhop.schemas.manifest import HnswRecord, PartitionsRecord
-from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval
+from polyhop.schemas.query import Question, ReaderResult, ReadingItem, Retrieval
 from polyhop.schemas.records import Location, PassageOrigin
 from polyhop.schemas.settings import PASSAGES, Space
 
@@ -363,8 +363,8 @@ class Reader(Protocol):
         """
         ...
 
-    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order; it does not depend on the other items.
+    def read(self, items: Sequence[ReadingItem]) -> list[ReaderResult]:
+        """One ReaderResult per item, in order; it does not depend on the other items.
 
         Any question is read, also one without a passage. Where a model is unavailable the Reading has an `outage` and
         no answer; a reply of no use is none.

@@ -32,7 +32,7 @@ def build_postings(passages: Iterable[Sequence[str]]) -> LexicalIndex:
     order = np.argsort(term_of, kind="stable")
     indptr = np.concatenate([[0], np.cumsum(np.bincount(term_of, minlength=len(ordered)))])
     return LexicalIndex(
-        terms={term: place for place, term in enumerate(ordered)},
+        terms={term: number for number, term in enumerate(ordered)},
         indptr=indptr.astype(np.int64),
         passages=passage_of[order],
         tf=tf[order],
@@ -62,17 +62,17 @@ def merged_postings(earlier: LexicalIndex, numbers: NDArray[np.int64], changed: 
     per_term[added] += added_counts
     # both are in the order of terms, and of passages inside a term: the few are inserted among the many
     width = np.int64(max(1, len(numbers)))
-    places = np.repeat(kept, kept_counts[left]) * width
-    places += kept_passages
-    place = np.searchsorted(places, np.repeat(added, added_counts) * width + added_passages)
-    del places  # half of all that is held
+    keys = np.repeat(kept, kept_counts[left]) * width
+    keys += kept_passages
+    offsets = np.searchsorted(keys, np.repeat(added, added_counts) * width + added_passages)
+    del keys  # half of the memory in use
     lengths = np.empty(len(numbers), dtype=np.int32)
     lengths[is_kept], lengths[~is_kept] = earlier.lengths[numbers[is_kept]], changed.lengths
     return LexicalIndex(
         terms=terms,
         indptr=np.concatenate([[0], np.cumsum(per_term)]).astype(np.int64),
-        passages=np.insert(kept_passages, place, added_passages),
-        tf=np.insert(kept_tf, place, added_tf),
+        passages=np.insert(kept_passages, offsets, added_passages),
+        tf=np.insert(kept_tf, offsets, added_tf),
         lengths=lengths,
     )
 

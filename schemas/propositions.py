@@ -43,18 +43,18 @@ NOUNS: Mapping[GraphName, str] = {"propositions": "proposition", "triples": "tri
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class CompressedRows:
     """Numbers by row, compressed."""
 
     indptr: NDArray[np.int64]  # Shape (n_rows + 1,), int64: where each row begins.
     indices: NDArray[np.int32]  # Shape (nnz,), int32.
 
     @staticmethod
-    def of(rows: Integers, indices: Integers, count: int) -> "Rows":
+    def of(rows: Integers, indices: Integers, count: int) -> "CompressedRows":
         """`count` rows; inside a row the indices keep their order."""
         order = np.argsort(rows, kind="stable")
         starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])
-        return Rows(starts.astype(np.int64), indices[order].astype(np.int32))
+        return CompressedRows(starts.astype(np.int64), indices[order].astype(np.int32))
 
     @property
     def count(self) -> int:
@@ -102,13 +102,13 @@ class PropositionGraph:
     Source: algorithms.md 3.2, 3.3 (3).
     """
 
-    entities: Rows  # Entities of each proposition, distinct, in stored order.
-    passages: Rows  # Passages of each proposition, ascending.
-    entity_propositions: Rows  # Propositions of each entity, ascending.
-    passage_propositions: Rows  # Propositions of each passage, ascending.
-    passage_entities: Rows  # Entities contained in each passage, ascending.
-    cliques: Rows  # Entities that share a proposition with each entity, ascending, each pair in both rows.
-    synonyms: Rows  # Entities with a similar name, in descending order of similarity, each pair in both rows.
+    entities: CompressedRows  # Entities of each proposition, distinct, in stored order.
+    passages: CompressedRows  # Passages of each proposition, ascending.
+    entity_propositions: CompressedRows  # Propositions of each entity, ascending.
+    passage_propositions: CompressedRows  # Propositions of each passage, ascending.
+    passage_entities: CompressedRows  # Entities contained in each passage, ascending.
+    cliques: CompressedRows  # Entities that share a proposition with each entity, ascending, each pair in both rows.
+    synonyms: CompressedRows  # Entities with a similar name, in descending order of similarity, each pair in both rows.
     clique_counts: NDArray[np.int32]  # Shape (nnz of cliques,), int32: propositions that name both.
     similarities: NDArray[np.float64]  # Shape (nnz of synonyms,), float64: cosine of the two names.
 
@@ -130,7 +130,9 @@ class PropositionGraph:
     @staticmethod
     def of(read: Callable[[str], NDArray[Any]]) -> "PropositionGraph":
         """The graph of saved arrays, each read by its name; they may be memory-mapped."""
-        rows = {name: Rows(read(f"{_dashed(name)}-indptr"), read(f"{_dashed(name)}-indices")) for name in _ROWS}
+        rows = {
+            name: CompressedRows(read(f"{_dashed(name)}-indptr"), read(f"{_dashed(name)}-indices")) for name in _ROWS
+        }
         return PropositionGraph(**rows, **{name: read(_dashed(name)) for name in _VALUES})  # type: ignore[arg-type]
 
 

@@ -132,7 +132,7 @@ class ModelUse:
     prompt_hash: str  # sha256 of the prompt's text.
     is_cached: bool = False  # The reply was paid for before.
     usage: Usage = field(default_factory=Usage)
-    rung: str = ""  # How much help the reply needed, "" without a valid one.
+    repair: str = ""  # Repair that the reply needed, "" without a valid one.
     error_class: str = ""  # Why there is no valid reply and a fallback was used, "" if there is one.
     error: str = ""  # That in a sentence.
     # The questions that this is the sum of (`summed_use`); none if it is one question.
@@ -150,7 +150,7 @@ def summed_use(uses: Sequence[ModelUse]) -> ModelUse | None:
     """Sum of several questions to one model; None if there were none.
 
     Args:
-        uses: In the order asked; the sum has the prompt and the rung of the last, and the error of the first that
+        uses: In the order asked; the sum has the prompt and the repair of the last, and the error of the first that
             failed. It counts as cached if all are; `spent` leaves out those that are.
     """
     if len(uses) < 2:
@@ -190,7 +190,7 @@ UNREAD = "unread"  # Kind of a Reading that is disabled (`--reader none`).
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReaderResult:
     """A short answer ("" if none is shown) and sentences; `score` orders answers of one question only."""
 
     answer: str  # An entity, a phrase, "yes" or "no": what is shown as the short answer.
@@ -225,7 +225,7 @@ class Reading:
 # Source: architecture.md 9.
 
 
-def reading_row(reading: Reading, naming: ModelUse | None = None) -> dict[str, Any]:
+def reading_row(reading: ReaderResult, naming: ModelUse | None = None) -> dict[str, Any]:
     """The reading in plain values.
 
     `usage` is what the reply took when it was made, `spent` what this answer took, names of the question included: 0
@@ -244,7 +244,7 @@ def reading_row(reading: Reading, naming: ModelUse | None = None) -> dict[str, A
         "model": use.model if use else None,
         "prompt": {"name": use.prompt, "hash": use.prompt_hash} if use and use.prompt else None,
         "cached": use.is_cached if use else False,
-        "rung": use.rung if use else "",
+        "rung": use.repair if use else "",
         "usage": dataclasses.asdict(usage),
         "spent": dataclasses.asdict(spent),
         "reasoning": reading.reasoning,

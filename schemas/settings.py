@@ -59,13 +59,13 @@ _UNION_MEMBER = re.compile(r"(str|int|float|bool|(list|dict)\[.*\])$")  # in the
 _LONGEST_VALUE = 60  # Characters of a wrong value that are shown; chosen: enough to find it.
 
 
-class Section(BaseModel):
+class SettingsSection(BaseModel):
     """Settings that belong together."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-SectionT = TypeVar("SectionT", bound=Section)
+SectionT = TypeVar("SectionT", bound=SettingsSection)
 
 
 def broken_rule(faults: ValidationError | Sequence[Mapping[str, Any]]) -> str:
@@ -165,7 +165,7 @@ def _checked_if_named(name: str) -> str:
     return _checked(name) if name else name
 
 
-class EncoderChoice(Section):
+class EncoderChoice(SettingsSection):
     """One encoder: all that determines its vectors, where it is, and what it costs."""
 
     name: Annotated[str, AfterValidator(_checked), INDEX, KEPT] = Field(
@@ -246,7 +246,7 @@ def _listed(value: object) -> object:
 Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 
 
-class HubSettings(Section):
+class HubSettings(SettingsSection):
     """Selection of hubs, and the indexed part of their paths (strategies hublink, hublink-topic, hub-facets)."""
 
     types: Annotated[Listed, INDEX, KEPT] = Field(
@@ -304,7 +304,7 @@ def _prices(value: object) -> object:
     return found
 
 
-class ModelSettings(Section):
+class ModelSettings(SettingsSection):
     """Language models, by role; none is needed."""
 
     extract: Annotated[str, INDEX] = Field(
@@ -380,7 +380,7 @@ class ModelSettings(Section):
         return "batch" in self.mode or _STEPS.get(task, "read") in self.mode
 
 
-class RunnerSettings(Section):
+class RunnerSettings(SettingsSection):
     """Executor of rule-based extraction and embedding batches."""
 
     kind: Annotated[Literal["auto", "local", "processes", "dask"], NOTHING] = Field(
@@ -391,7 +391,7 @@ class RunnerSettings(Section):
     )
 
 
-class QueueSettings(Section):
+class QueueSettings(SettingsSection):
     """The queue of questions."""
 
     url: Annotated[str, NOTHING, SECRET] = Field(
@@ -399,7 +399,7 @@ class QueueSettings(Section):
     )
 
 
-class IndexSettings(Section):
+class IndexSettings(SettingsSection):
     """Remote storage of versions."""
 
     remote: Annotated[str, NOTHING, SECRET] = Field(
@@ -414,7 +414,7 @@ class IndexSettings(Section):
     )
 
 
-class SearchSettings(Section):
+class SearchSettings(SettingsSection):
     """Vector search."""
 
     exact_below: Annotated[int, INDEX] = Field(
@@ -426,7 +426,7 @@ class SearchSettings(Section):
     )
 
 
-class WorkerSettings(Section):
+class WorkerSettings(SettingsSection):
     """Workers of the question queue."""
 
     question_seconds: Annotated[float, NOTHING] = Field(
@@ -438,7 +438,7 @@ class WorkerSettings(Section):
     )
 
 
-class ReaderSettings(Section):
+class ReaderSettings(SettingsSection):
     """Reading of answers, and its confidence without a model."""
 
     reads: Annotated[bool, ANSWERS] = Field(
@@ -458,7 +458,7 @@ DEFAULT_STRATEGIES = (
 )  # fmt: skip
 
 
-class CorpusSettings(Section):
+class CorpusSettings(SettingsSection):
     """Splitting of records into passages."""
 
     language: Annotated[str, INDEX, KEPT] = Field(
@@ -490,7 +490,7 @@ class CorpusSettings(Section):
     _is_known_language = field_validator("language")(known_code)
 
 
-class GraphSettings(Section):
+class GraphSettings(SettingsSection):
     """Reading of a knowledge graph (`polyhop index --graph`)."""
 
     languages: Annotated[str, INDEX] = Field(
@@ -516,7 +516,7 @@ class GraphSettings(Section):
     )
 
 
-class ExtractionSettings(Section):
+class ExtractionSettings(SettingsSection):
     """Extraction of names, relations and propositions."""
 
     ner: Annotated[str, one_of("rules", "regex", "spacy", "spacy:NAME"), INDEX] = Field(
@@ -548,7 +548,7 @@ class ExtractionSettings(Section):
     )
 
 
-class ResolutionSettings(Section):
+class ResolutionSettings(SettingsSection):
     """Resolution of names to entities."""
 
     method: Annotated[Literal["off", "rules", "model"], INDEX] = Field(
@@ -567,7 +567,7 @@ class ResolutionSettings(Section):
     )
 
 
-class Settings(Section):
+class Settings(SettingsSection):
     """Everything that can be set. Settings that change results are part of every fingerprint."""
 
     root: Annotated[Path, NOTHING] = Field(

@@ -36,7 +36,7 @@ from polyhop.warehouse.files.layout import index_of
 from polyhop.warehouse.statements import statement
 
 if TYPE_CHECKING:
-    from polyhop.schemas.propositions import Rows
+    from polyhop.schemas.propositions import CompressedRows
 
 CHECKED_BYTES = 64 * 2**20
 """Files up to this size are compared with their checksums when opened: 60 ms at the 1.1 GB/s of one core with SHA-NI.
@@ -313,7 +313,7 @@ ALIASES: Artefact[Mapping[str, str]] = Artefact(
 
 def _namesakes(stored: Stored) -> Mapping[str, Sequence[str]]:
     if stored_section(ResolutionSettings, stored.settings["resolution"]).identity == "name":
-        return {}  # nobody was told apart; looking through a million aliases takes half a second
+        return {}  # namesakes were not separated; scanning a million aliases takes half a second
     return {key: tuple(bearers) for key, bearers in stored.rows(statement("read", "namesakes"))}
 
 
@@ -323,7 +323,7 @@ NAMESAKES: Artefact[Mapping[str, Sequence[str]]] = Artefact(
     is_optional=False,
     restrict=unrestricted,
 )
-"""Keys of the entities that bear a name by its key, where resolution tells namesakes apart."""
+"""Keys of the entities that bear a name by its key, where resolution separates namesakes."""
 
 LANGUAGE: Artefact[str] = Artefact(
     "names", lambda stored: recorded_language(stored.settings), is_optional=False, restrict=unrestricted
@@ -381,13 +381,13 @@ def lexical_of(analyser: str) -> Artefact[LexicalIndex]:
 
 
 @cache
-def passages_of_statements(graph: str) -> "Artefact[Rows]":
+def passages_of_statements(graph: str) -> "Artefact[CompressedRows]":
     """Passages of each proposition of the graph over "propositions", or of each triple of that over "triples"."""
-    from polyhop.schemas.propositions import Rows
+    from polyhop.schemas.propositions import CompressedRows
 
     return Artefact(
         f"graph:{graph}",
-        lambda stored: Rows(stored.array(graph, "passages-indptr"), stored.array(graph, "passages-indices")),
+        lambda stored: CompressedRows(stored.array(graph, "passages-indptr"), stored.array(graph, "passages-indices")),
         {"propositions": "proprag", "triples": "triple-ppr"}[graph],
         restrict=unrestricted,
     )
@@ -481,11 +481,11 @@ class RowsOnDisk:
     def __getitem__(self, numbers: NDArray[np.intp]) -> NDArray[np.float32]:
         """Rows of these numbers, shape (m, d)."""
         rows = np.empty((len(numbers), self.shape[1]), np.float32)
-        places = [self._offset + number * self._row_bytes for number in numbers.tolist()]
-        for place in places if hasattr(os, "posix_fadvise") else ():  # macOS has no such call
-            os.posix_fadvise(self._file, place, self._row_bytes, os.POSIX_FADV_WILLNEED)  # the disk reads all at once
-        for row, place, number in zip(rows, places, numbers.tolist(), strict=True):
-            if os.preadv(self._file, [row.data], place) != self._row_bytes:
+        offsets = [self._offset + number * self._row_bytes for number in numbers.tolist()]
+        for offset in offsets if hasattr(os, "posix_fadvise") else ():  # macOS has no such call
+            os.posix_fadvise(self._file, offset, self._row_bytes, os.POSIX_FADV_WILLNEED)  # the disk reads all at once
+        for row, offset, number in zip(rows, offsets, numbers.tolist(), strict=True):
+            if os.preadv(self._file, [row.data], offset) != self._row_bytes:
                 raise DamagedStoreError(self._path, index_of(self._path), f"row {number:,} of it is missing")
         return rows
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.graph import Integers, distinct, gathered, new_numbers
 from polyhop.schemas.ports import Artefact, RestrictedIndex, Stored
-from polyhop.schemas.propositions import NOUNS, GraphName, PropositionGraph, Rows, StoredTexts
+from polyhop.schemas.propositions import NOUNS, CompressedRows, GraphName, PropositionGraph, StoredTexts
 from polyhop.warehouse.artefacts import statements_left
 
 # Source: algorithms.md 3.3 (3).
@@ -37,7 +37,7 @@ def proposition_graph(
     propositions, entity_count, passage_count = shape
     _, first = np.unique(_codes(entities, entity_count), return_index=True)
     named = entities[np.sort(first)]
-    stored = Rows.of(named[:, 0], named[:, 1], propositions)
+    stored = CompressedRows.of(named[:, 0], named[:, 1], propositions)
     come_from = _distinct(passages, passage_count)
     owners, offsets = stored.gathered(come_from[:, 0])
     contained = _distinct(np.stack((come_from[owners, 1], stored.indices[offsets]), axis=1), entity_count)
@@ -49,18 +49,18 @@ def proposition_graph(
     by_cosine = np.lexsort((near[:, 1], -np.round(cosines, _DECIMALS), near[:, 0]))
     return PropositionGraph(
         entities=stored,
-        passages=Rows.of(come_from[:, 0], come_from[:, 1], propositions),
-        entity_propositions=Rows.of(stored.indices, stored.owners, entity_count),
-        passage_propositions=Rows.of(come_from[:, 1], come_from[:, 0], passage_count),
-        passage_entities=Rows.of(contained[:, 0], contained[:, 1], passage_count),
-        cliques=Rows.of(linked[by_pair, 0], linked[by_pair, 1], entity_count),
-        synonyms=Rows.of(near[by_cosine, 0], near[by_cosine, 1], entity_count),
+        passages=CompressedRows.of(come_from[:, 0], come_from[:, 1], propositions),
+        entity_propositions=CompressedRows.of(stored.indices, stored.owners, entity_count),
+        passage_propositions=CompressedRows.of(come_from[:, 1], come_from[:, 0], passage_count),
+        passage_entities=CompressedRows.of(contained[:, 0], contained[:, 1], passage_count),
+        cliques=CompressedRows.of(linked[by_pair, 0], linked[by_pair, 1], entity_count),
+        synonyms=CompressedRows.of(near[by_cosine, 0], near[by_cosine, 1], entity_count),
         clique_counts=np.tile(counts, 2)[by_pair].astype(np.int32),
         similarities=cosines[by_cosine],
     )
 
 
-def _clique_pairs(entities: Rows, entity_count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _clique_pairs(entities: CompressedRows, entity_count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Shape (p, 2): pairs of entities (smaller number first) that share a proposition, and how many they share."""
     left = np.arange(len(entities.indices))
     ends = np.repeat(entities.indptr[1:], np.diff(entities.indptr))

@@ -14,7 +14,7 @@ from polyhop.schemas.query import (
     ContextPassage,
     ModelUse,
     Question,
-    Reading,
+    ReaderResult,
     ReadingItem,
     Retrieval,
     summed_use,
@@ -43,7 +43,7 @@ class AnsweredQuestion:
     question: Question
     retrieval: Retrieval
     context: tuple[ContextPassage, ...]
-    reading: Reading
+    reading: ReaderResult
     seconds: Mapping[str, float]
     naming: ModelUse | None = None
     total_seconds: float = 0.0
@@ -77,7 +77,7 @@ class Answerer:
         reader: Reader | None,
         naming: QuestionNaming | None = None,
         *,
-        nothing: Reading | None = None,
+        nothing: ReaderResult | None = None,
     ) -> None:
         """Ready to answer; `nothing` is what every question gets instead, where a filter leaves no passage."""
         self._spec = spec_of(strategy)
@@ -168,19 +168,21 @@ class Answerer:
                     found[index] = self.strategy.retrieve([question], limit=limit)[0]
         return [found[index] for index in range(len(questions))]
 
-    def _read(self, items: Sequence[ReadingItem], timer: BatchTimer) -> tuple[list[Reading], list[dict[str, float]]]:
+    def _read(
+        self, items: Sequence[ReadingItem], timer: BatchTimer
+    ) -> tuple[list[ReaderResult], list[dict[str, float]]]:
         """Reads each question, with its seconds: a model reads all at once, rules one after the other.
 
         Without a reader nothing is read, and there are no seconds.
         """
         if self._reader is None:
-            return [Reading("", kind=UNREAD) for _ in items], [{} for _ in items]
+            return [ReaderResult("", kind=UNREAD) for _ in items], [{} for _ in items]
         if self._reader.batches:
             reader = self._reader
             together, seconds = _timed(lambda: reader.read(items))
             return together, [{"reading": seconds / max(1, len(items))} for _ in items]
         before = list(timer.seconds)
-        readings: list[Reading] = []
+        readings: list[ReaderResult] = []
         for index, item in enumerate(items):
             with timer.single(index):
                 readings += self._reader.read([item])

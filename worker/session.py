@@ -17,7 +17,7 @@ from polyhop.schemas.evidence import Fallback, Note, as_row
 from polyhop.schemas.languages import ANALYSERS
 from polyhop.schemas.manifest import VectorRecord
 from polyhop.schemas.ports import IndexReader, Reader, Reranker, RestrictedIndex, Services, SpreadingDatabase
-from polyhop.schemas.query import UNREAD, Question, Reading, reading_row
+from polyhop.schemas.query import UNREAD, Question, ReaderResult, reading_row
 from polyhop.schemas.settings import ENTITIES, PASSAGES, ModelSettings, Settings, Space
 from polyhop.warehouse.artefacts import GRAPH, LANGUAGE, NAMES
 from polyhop.warehouse.files.layout import Layout
@@ -172,7 +172,7 @@ class IndexSession:
             # Choose the reader; None if reading is disabled (`--reader none`).
             reader, nothing, models, spec = None, None, self.settings.models, spec_of(strategy)
             if self._asked is not None and not self.index.passage_ids:
-                nothing = Reading("") if self.settings.reader.reads else Reading("", kind=UNREAD)
+                nothing = ReaderResult("") if self.settings.reader.reads else ReaderResult("", kind=UNREAD)
             elif self.settings.reader.reads:
                 if models.read and not (models.read_passages or spec.writes_context or spec.reader):
                     raise ConfigurationError(

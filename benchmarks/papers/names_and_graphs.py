@@ -20,7 +20,7 @@ from polyhop.flows.evaluation.metrics import MRR_DEPTH, judged_ranking, recall_a
 from polyhop.output import rounded
 from polyhop.schemas.errors import MissingArtefactError, PolyhopError, SourceError
 from polyhop.schemas.graph import BipartiteGraph
-from polyhop.schemas.propositions import PropositionGraph, Rows
+from polyhop.schemas.propositions import CompressedRows, PropositionGraph
 from polyhop.schemas.query import Question
 from polyhop.schemas.records import BadRecord, QuestionRecord
 from polyhop.schemas.requests import parse_variant
@@ -300,7 +300,7 @@ def proposition_statistics(graph: PropositionGraph) -> dict[str, int]:
     }
 
 
-def _empty_rows(rows: Rows) -> int:
+def _empty_rows(rows: CompressedRows) -> int:
     return int(np.count_nonzero(np.diff(rows.indptr) == 0))
 
 

@@ -46,7 +46,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ReportTable:
     """A table whose first columns are names, the others numbers; one without rows is not shown."""
 
     caption: str
@@ -56,7 +56,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ReportSection:
     """A part of a page: sentences, tables, plots by file name with their captions.
 
     A section without a plot that was drawn or a table with rows is not shown.
@@ -64,7 +64,7 @@ class Section:
 
     id: str
     title: str
-    tables: Sequence[Table]
+    tables: Sequence[ReportTable]
     texts: tuple[str, ...] = ()
     plots: Mapping[str, str] | None = None
 
@@ -141,7 +141,7 @@ def summary_markdown(run: Document, timings: Document) -> str:
     return "\n\n".join(shown) + "\n"
 
 
-def render(title: str, facts: Mapping[str, str], sections: Sequence[Section], plots: Mapping[str, bytes]) -> str:
+def render(title: str, facts: Mapping[str, str], sections: Sequence[ReportSection], plots: Mapping[str, bytes]) -> str:
     """A page as HTML; plots are embedded as data URIs, and the page's own policy forbids it to load anything."""
     import jinja2
 
@@ -229,7 +229,7 @@ def _golden(found: Document | None) -> str:
     return "; ".join(said)
 
 
-def sections(run: Document, timings: Document) -> list[Section]:
+def sections(run: Document, timings: Document) -> list[ReportSection]:
     """Everything that the page shows, in order."""
     baselines, leading = run["baselines"], leading_metric(run)
     texts = {
@@ -250,7 +250,7 @@ def sections(run: Document, timings: Document) -> list[Section]:
     names = ranked(run)
     means = {name: _means(run, names, name) for name in judged_metrics(run, COMPARED_METRICS)}
     return [
-        Section(
+        ReportSection(
             "results",
             "Results",
             (_results(run, timings), _by_strategy(f"Mean [interval: {interval_words(run)}]; {_BEST}", names, means)),
@@ -260,7 +260,7 @@ def sections(run: Document, timings: Document) -> list[Section]:
                 "triple_recall_at_k.png": "Recall against the number of triples that are looked at.",
             },
         ),
-        Section(
+        ReportSection(
             "differences",
             "Differences to the baseline" + ("s" if len(baselines) > 1 else ""),
             [_differences(run, name) for name in baselines],
@@ -272,14 +272,14 @@ def sections(run: Document, timings: Document) -> list[Section]:
         ),
         ranges_section(run, timings, "Over a parameter"),
         *(
-            Section(f"by-{n}", f"By {kind}", [_groups(run, kind, found, leading)])
+            ReportSection(f"by-{n}", f"By {kind}", [_groups(run, kind, found, leading)])
             for n, (kind, found) in enumerate(kinds.items(), start=1)
             if leading
         ),
-        Section("answers", "Answers", (_answers(run),), (texts["answers"],)),
-        Section("latency", "Latency", (_latency(run, timings),), (texts["latency"],)),
-        Section("cost", "Tokens and cost", (_index_costs(run, timings), _reading_costs(run))),
-        Section("failures", "Failures", (_failures(run),)),
+        ReportSection("answers", "Answers", (_answers(run),), (texts["answers"],)),
+        ReportSection("latency", "Latency", (_latency(run, timings),), (texts["latency"],)),
+        ReportSection("cost", "Tokens and cost", (_index_costs(run, timings), _reading_costs(run))),
+        ReportSection("failures", "Failures", (_failures(run),)),
     ]
 
 
@@ -288,7 +288,7 @@ def differences_plot(index: int) -> str:
     return "paired_differences.png" if index == 0 else f"paired_differences_{index + 1}.png"
 
 
-def ranges_section(run: Document, timings: Document, title: str) -> Section:
+def ranges_section(run: Document, timings: Document, title: str) -> ReportSection:
     """The table of each strategy that was run with several values of a parameter."""
     text = (
         "Strategies whose intervals overlap may still differ: the paired differences are the test. The best of several "
@@ -304,11 +304,13 @@ def ranges_section(run: Document, timings: Document, title: str) -> Section:
         columns.append(_column([latency(timings, label, "p50") for label in values], milliseconds, min))
         caption = f"{one['label']}: mean [95 % interval]; {_BEST}"
         header = (*one["parameters"], *metrics, "p50 ms")
-        tables.append(Table(caption, header, list(zip(*columns, strict=True)), name_columns=len(one["parameters"])))
-    return Section("ranges", title, tables, (text,))
+        tables.append(
+            ReportTable(caption, header, list(zip(*columns, strict=True)), name_columns=len(one["parameters"]))
+        )
+    return ReportSection("ranges", title, tables, (text,))
 
 
-def _results(run: Document, timings: Document) -> Table:
+def _results(run: Document, timings: Document) -> ReportTable:
     names = ranked(run)
     columns = {
         name: _column([metric(run, label, name) for label in names], decimal, max)
@@ -329,7 +331,7 @@ def _means(run: Document, names: Sequence[str], name: str) -> list[Cell]:
     ]
 
 
-def _differences(run: Document, baseline: str) -> Table:
+def _differences(run: Document, baseline: str) -> ReportTable:
     """Each strategy minus a baseline: difference, interval, and questions won, tied and lost."""
     found = paired(run, baseline)
     names = [label for label in ranked(run) if found.get(label)]
@@ -351,7 +353,7 @@ def difference_cell(found: Document | None) -> Cell:
     return Cell(text, ("better" if found["difference"] > 0 else "worse") if found["significant"] else "")
 
 
-def _groups(run: Document, kind: str, groups: Document, name: str) -> Table:
+def _groups(run: Document, kind: str, groups: Document, name: str) -> ReportTable:
     """One metric in every group of questions: by hops, type or a field of the question file."""
     names = ranked(run)
     columns = {
@@ -361,7 +363,7 @@ def _groups(run: Document, kind: str, groups: Document, name: str) -> Table:
     return _by_strategy(f"{name} by {kind}; {_BEST}", names, columns)
 
 
-def _answers(run: Document) -> Table:
+def _answers(run: Document) -> ReportTable:
     """Quality of guesses, of shown answers and of sentences; best reader first."""
     kinds = ("f1", CONTAINMENT) if "long_answers" in run else ("em", "f1")
     names = [label for label in ranked(run, kinds[0]) if any(metric(run, label, kind) is not None for kind in kinds)]
@@ -378,7 +380,7 @@ def _answers(run: Document) -> Table:
     return _by_strategy(f"Answers: {meaning}; {_BEST}", names, columns)
 
 
-def _latency(run: Document, timings: Document) -> Table:
+def _latency(run: Document, timings: Document) -> ReportTable:
     """Milliseconds per question, medians of its parts, and the seconds of the whole set."""
     names = [label for label in ranked(run) if latency(timings, label, "p50") is not None]
     measured = [timings["strategies"][label] for label in names]
@@ -393,7 +395,7 @@ def _latency(run: Document, timings: Document) -> Table:
     return _by_strategy(f"Latency of a question; {_BEST}", names, columns)
 
 
-def _reading_costs(run: Document) -> Table:
+def _reading_costs(run: Document) -> ReportTable:
     """Tokens and dollars of every strategy that used any."""
     results = {label: run["results"][label] for label in ranked(run)}
     used = {label: one for label, one in results.items() if one["cost_usd"] or any(one["tokens"].values())}
@@ -405,7 +407,7 @@ def _reading_costs(run: Document) -> Table:
     return _by_strategy("Tokens and cost of reading", list(used), columns)
 
 
-def _index_costs(run: Document, timings: Document) -> Table:
+def _index_costs(run: Document, timings: Document) -> ReportTable:
     """Costs of the index and of a question, by strategy."""
     costs = {label: timings["costs"][label] for label in ranked(run) if label in timings["costs"]}
     columns = {
@@ -417,7 +419,7 @@ def _index_costs(run: Document, timings: Document) -> Table:
     return _by_strategy(f"{caption} (means)", list(costs), columns)
 
 
-def _failures(run: Document) -> Table:
+def _failures(run: Document) -> ReportTable:
     """Questions that failed, with their errors; the first ones where there are very many."""
     rows = [
         (Cell(label), Cell(str(row["id"])), Cell(str(row["error"])))
@@ -426,13 +428,13 @@ def _failures(run: Document) -> Table:
     ]
     rest = len(rows) - FAILURES_SHOWN
     caption = "Questions that failed" + (f" (the first {FAILURES_SHOWN}, {rest} more in run.json)" if rest > 0 else "")
-    return Table(caption, ("strategy", "question", "error"), rows[:FAILURES_SHOWN], name_columns=3)
+    return ReportTable(caption, ("strategy", "question", "error"), rows[:FAILURES_SHOWN], name_columns=3)
 
 
-def _by_strategy(caption: str, names: Sequence[str], columns: Mapping[str, Sequence[Cell]]) -> Table:
+def _by_strategy(caption: str, names: Sequence[str], columns: Mapping[str, Sequence[Cell]]) -> ReportTable:
     """A row per strategy; none if nothing is known of any."""
     rows = [[Cell(label), *(cells[row] for cells in columns.values())] for row, label in enumerate(names)]
-    return Table(caption, ("strategy", *columns), rows if columns else [])
+    return ReportTable(caption, ("strategy", *columns), rows if columns else [])
 
 
 def _column(

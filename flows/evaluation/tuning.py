@@ -16,8 +16,8 @@ from polyhop.flows.evaluation.page import (
     NOTHING,
     Cell,
     Document,
-    Section,
-    Table,
+    ReportSection,
+    ReportTable,
     decimal,
     difference_cell,
     interval_words,
@@ -37,7 +37,7 @@ LEAST_JUDGED = 10
 """Questions that the metric judges on either side; chosen: of fewer, a single one moves the mean by a tenth."""
 
 
-class Part(NamedTuple):
+class EvaluatedPart(NamedTuple):
     """Some of the questions, evaluated: the document of their run, and a line {id, strategy, …metrics} per question."""
 
     run: Document
@@ -84,7 +84,7 @@ def chosen_setting(name: str, default: str, labels: Sequence[str], run: Document
 
 
 def tuning_document(
-    name: str, default: str, tried: Range, tuning: Part, rest: Part, parameters: Mapping[str, object]
+    name: str, default: str, tried: Range, tuning: EvaluatedPart, rest: EvaluatedPart, parameters: Mapping[str, object]
 ) -> dict[str, Any]:
     """Document of tuning: the settings tried, the best one, and its score on the other questions.
 
@@ -137,7 +137,7 @@ def _mean(run: Document, label: str, name: str) -> dict[str, float | None]:
     return {"mean": metric(run, label, name), **bounds}
 
 
-def _part(name: str, default: str, chosen: str, part: Part) -> dict[str, Any]:
+def _part(name: str, default: str, chosen: str, part: EvaluatedPart) -> dict[str, Any]:
     return {
         "n": part.run["questions"]["n"],
         "judged": sum(row["strategy"] == default and row.get(name) is not None for row in part.rows),
@@ -146,7 +146,7 @@ def _part(name: str, default: str, chosen: str, part: Part) -> dict[str, Any]:
     }
 
 
-def _paired(name: str, default: str, chosen: str, part: Part) -> dict[str, Any] | None:
+def _paired(name: str, default: str, chosen: str, part: EvaluatedPart) -> dict[str, Any] | None:
     found = paired(part.run, default).get(chosen, {}).get(name)
     if found is None:
         return None
@@ -166,7 +166,7 @@ def tuning_page(report: Document, run: Document, timings: Document) -> str:
         bounds = "" if found["low"] is None else f" [{decimal(found['low'])}, {decimal(found['high'])}]"
         return Cell(f"{decimal(found['mean'])}{bounds}")
 
-    means = Table(
+    means = ReportTable(
         f"{name}: mean [95 % interval]",
         ("choice", "setting", f"{name} on the sample", f"{name} on the rest"),
         [
@@ -176,7 +176,7 @@ def tuning_page(report: Document, run: Document, timings: Document) -> str:
         name_columns=2,
     )
     first = {name: {"default": rest["default"]["mean"], "chosen": rest["chosen"]["mean"], "paired": rest["paired"]}}
-    differences = Table(
+    differences = ReportTable(
         "The rest: means, paired difference [95 % interval] won/tied/lost and p; marked where the interval excludes 0",
         ("metric", "default", "chosen", "chosen minus default", "p"),
         [
@@ -201,7 +201,7 @@ def tuning_page(report: Document, run: Document, timings: Document) -> str:
         "Polyhop": run["polyhop"],
     }
     sections = (
-        Section("parts", "Sample and rest", (means, differences), (_PARTS, *tuning_findings(report))),
+        ReportSection("parts", "Sample and rest", (means, differences), (_PARTS, *tuning_findings(report))),
         ranges_section(run, timings, "What was tried on the sample"),
     )
     title = f"Tuning of {report['strategy']} on index {report['index']}, version {report['version']}"

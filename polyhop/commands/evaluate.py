@@ -27,8 +27,8 @@ Strategies = Annotated[
     str | None,
     Option(
         "--strategies",
-        help="Names, separated by commas, 'all', or 'own' (those that the index was built for); with parameters of "
-        "their own, qasa:gate=none:steps=1, also "
+        help="Names, separated by commas, 'all', or 'own' (those that the index was built for); with "
+        "parameters, qasa:gate=none:steps=1, also "
         "several values, qasa:decay=.3,.5,.7, and ranges, proprag:beam_width=1..6; default: that of the index.",
     ),
 ]

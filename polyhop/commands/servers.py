@@ -84,12 +84,12 @@ def mcp(
             return
         from mcp.server.transport_security import TransportSecuritySettings
 
-        from polyhop.server.guard import Gate, own_hosts
+        from polyhop.server.guard import RequestGuard, own_hosts
 
         unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the gate checks the host
         app = server.streamable_http_app(stateless_http=True, transport_security=unguarded)
         with listening_socket(host, port) as listening:
-            gate = Gate(read_bodies(app), hosts=own_hosts(host), token=token)
+            gate = RequestGuard(read_bodies(app), hosts=own_hosts(host), token=token)
             run_app(gate, listening, f"Agent tools at {address(host, port)}/mcp")
     finally:
         service.close()

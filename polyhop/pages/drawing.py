@@ -14,8 +14,7 @@ from math import sqrt
 from typing import Any
 from unicodedata import east_asian_width
 
-from polyhop.schemas.evidence import Evidence, evidence_of, shown_id
-from polyhop.schemas.evidence import Node as Reached
+from polyhop.schemas.evidence import Evidence, Node, evidence_of, shown_id
 
 QUESTION = "question"
 DRAWN_NODES = 60  # chosen: still readable in a browser's window; the page says how many are left out
@@ -25,7 +24,7 @@ DRAWN_MENTIONS = 2  # A passage is tied to so many of its strongest entities; it
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class DrawnNode:
     """An entity, a passage or the question: an id unique in the graph, what people read, strength (from 0), a note."""
 
     id: str
@@ -38,7 +37,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class DrawnEdge:
     """Connection of two nodes: labels of relations in both directions; without labels the target mentions the source.
 
     `is_shared`: the label is an entity that both share, which points nowhere.
@@ -55,8 +54,8 @@ class Edge:
 class EvidenceGraph:
     """Nodes (the strongest), edges between them, the column of those where it begins, how many nodes were left out."""
 
-    nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
+    nodes: tuple[DrawnNode, ...]
+    edges: tuple[DrawnEdge, ...]
     roots: Mapping[str, int]
     left_out: int
 
@@ -78,14 +77,14 @@ def evidence_graph(
     return _linked(document, evidence)
 
 
-def _paired(relations: Iterable[Triple]) -> list[Edge]:
+def _paired(relations: Iterable[Triple]) -> list[DrawnEdge]:
     """An edge per pair of entities with its labels in both directions; the first relation says which end is first."""
     labels: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
     for source, label, target in relations:
         is_turned = (target, source) in labels
         pair = (target, source) if is_turned else (source, target)
         labels.setdefault(pair, ({}, {}))[int(is_turned)].setdefault(label)
-    return [Edge(*pair, tuple(there), tuple(back)) for pair, (there, back) in labels.items()]
+    return [DrawnEdge(*pair, tuple(there), tuple(back)) for pair, (there, back) in labels.items()]
 
 
 def _reached(
@@ -96,15 +95,15 @@ def _reached(
     known = {node.key: node for node in evidence.nodes}
     for path in evidence.paths:
         for key, name in zip(path.nodes, path.names, strict=False):
-            known.setdefault(key, Reached(key, name))
+            known.setdefault(key, Node(key, name))
     nodes = [
-        Node(_entity(node.key), "entity", node.name, node.weight or 0.0, node.type, node.key in seeds)
+        DrawnNode(_entity(node.key), "entity", node.name, node.weight or 0.0, node.type, node.key in seeds)
         for node in known.values()
     ]
-    edges = [Edge(edge.source, edge.target, edge.forward, edge.backward) for edge in evidence.all_edges()]
+    edges = [DrawnEdge(edge.source, edge.target, edge.forward, edge.backward) for edge in evidence.all_edges()]
     joined = {end for edge in edges for end in (edge.source, edge.target)}
     edges += _paired(one for one in relations if one[0] not in joined or one[2] not in joined)
-    edges = [Edge(_entity(edge.source), _entity(edge.target), edge.forward, edge.backward) for edge in edges]
+    edges = [DrawnEdge(_entity(edge.source), _entity(edge.target), edge.forward, edge.backward) for edge in edges]
     # a passage is tied to the strongest of the entities that it mentions, as far as they are nodes
     passages = _passages(document, evidence)
     strength = {node.id: node.weight for node in nodes}
@@ -112,7 +111,7 @@ def _reached(
         keys = (*mentions.get(passage.note, ()), *evidence.stated.get(passage.note, ()))
         mentioned = [_entity(key) for key in keys if _entity(key) in strength]
         mentioned.sort(key=lambda entity: (-strength[entity], entity))
-        edges += [Edge(entity, passage.id) for entity in mentioned[:DRAWN_MENTIONS]]
+        edges += [DrawnEdge(entity, passage.id) for entity in mentioned[:DRAWN_MENTIONS]]
     roots = {node.id: 0 for node in nodes if node.is_seed}
     roots = roots or {_entity(path.nodes[0]): 0 for path in evidence.paths if path.nodes}
     return _strongest([*passages, *nodes], edges, roots)
@@ -120,14 +119,14 @@ def _reached(
 
 def _of_triples(triples: Sequence[Mapping[str, Any]]) -> EvidenceGraph:
     """Subjects and objects, each as strong as the best triple that it is in; it begins where no triple leads to."""
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, DrawnNode] = {}
     relations: list[Triple] = []
     for triple in triples:
         ends = [triple["subject"], triple["object"]]
         source, target = (_entity(end["id"]) for end in ends)
         for name, end in zip((source, target), ends, strict=True):
             score = max(0.0, float(triple["score"]))
-            nodes.setdefault(name, Node(name, "entity", end["name"] or end["id"], score, shown_id(end)))
+            nodes.setdefault(name, DrawnNode(name, "entity", end["name"] or end["id"], score, shown_id(end)))
         if source != target:
             relations.append((source, triple["predicate"], target))
     entered = {_entity(triple["object"]["id"]) for triple in triples}
@@ -140,30 +139,34 @@ def _linked(document: Mapping[str, Any], evidence: Evidence) -> EvidenceGraph:
     passages = _passages(document, evidence)
     node_ids = {passage.note: passage.id for passage in passages} | {QUESTION: QUESTION}
     edges = [
-        Edge(node_ids[link["source"]], node_ids[link["target"]], (link["via"],), is_shared=True)
+        DrawnEdge(node_ids[link["source"]], node_ids[link["target"]], (link["via"],), is_shared=True)
         for link in document["evidence"].get("links", ())
         if link["source"] in node_ids and link["target"] in node_ids
     ]
-    asked = [Node(QUESTION, QUESTION, "the question", 1.0)] if any(edge.source == QUESTION for edge in edges) else []
+    asked = (
+        [DrawnNode(QUESTION, QUESTION, "the question", 1.0)] if any(edge.source == QUESTION for edge in edges) else []
+    )
     reached = {edge.target for edge in edges}
     roots = {node.id: 0 for node in asked} | {node.id: len(asked) for node in passages if node.id not in reached}
     return _strongest([*asked, *passages], edges, roots)
 
 
-def _passages(document: Mapping[str, Any], evidence: Evidence) -> list[Node]:
+def _passages(document: Mapping[str, Any], evidence: Evidence) -> list[DrawnNode]:
     """The first passages; the note of each is its id."""
     begun, nodes = evidence.seed_weights("passage"), []
     for row in document["passages"][:DRAWN_PASSAGES]:
         key, weight = row["id"], max(0.0, float(row["score"]))
-        nodes.append(Node(f"passage {key}", "passage", row["title"] or key, weight, key, key in begun, row["rank"]))
+        nodes.append(
+            DrawnNode(f"passage {key}", "passage", row["title"] or key, weight, key, key in begun, row["rank"])
+        )
     return nodes
 
 
-def _strongest(nodes: Sequence[Node], edges: Iterable[Edge], roots: Mapping[str, int]) -> EvidenceGraph:
+def _strongest(nodes: Sequence[DrawnNode], edges: Iterable[DrawnEdge], roots: Mapping[str, int]) -> EvidenceGraph:
     """The question, then seeds, passages and entities by weight, as many as can be drawn."""
     order = {QUESTION: 0, "passage": 2, "entity": 3}
 
-    def importance(node: Node) -> tuple[int, float, str]:
+    def importance(node: DrawnNode) -> tuple[int, float, str]:
         return (1 if node.is_seed else order[node.kind]), -node.weight, node.id
 
     kept = sorted(nodes, key=importance)[:DRAWN_NODES]
@@ -197,7 +200,7 @@ class NodeShape:
     Its name (of a passage, after its rank) is in lines; `is_cut` if it continues after the last one.
     """
 
-    node: Node
+    node: DrawnNode
     x: float
     y: float
     radius: float
@@ -216,7 +219,7 @@ class NodeShape:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class EdgePath:
     """A connection as an SVG path, its short label (if there is room) with its position, and its full label."""
 
     path: str
@@ -235,8 +238,8 @@ class Drawing:
     height: float
     node_width: float
     nodes: tuple[NodeShape, ...]
-    relations: tuple[Line, ...]
-    mentions: tuple[Line, ...]
+    relations: tuple[EdgePath, ...]
+    mentions: tuple[EdgePath, ...]
 
     @property
     def cut_names(self) -> tuple[str, ...]:
@@ -332,8 +335,8 @@ def _neighbours(edges: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
 
 
 def _lines(
-    edges: Iterable[Edge], shapes: Mapping[str, NodeShape], node_width: float, gap: float
-) -> tuple[list[Line], list[Line]]:
+    edges: Iterable[DrawnEdge], shapes: Mapping[str, NodeShape], node_width: float, gap: float
+) -> tuple[list[EdgePath], list[EdgePath]]:
     """Labelled relations, then mentions; arcs come last. Of several labels in one spot the first is shown."""
     relations, mentions = [], []
     taken: set[tuple[float, float]] = set()
@@ -353,7 +356,7 @@ def _lines(
             spot, anchor = (round(right.x - 5, 1), round(right.y - 4, 1)), "end"
         path = f"M{start:.1f} {left.y:.1f}C{bend:.1f} {left.y:.1f} {bend:.1f} {right.y:.1f} {end:.1f} {right.y:.1f}"
         if not forward and not backward:
-            mentions.append(Line(path, f"{right.node.name} mentions {left.node.name}"))
+            mentions.append(EdgePath(path, f"{right.node.name} mentions {left.node.name}"))
             continue
         if edge.is_shared:
             title = f"{left.node.name} and {right.node.name} share {(*forward, *backward)[0]}"
@@ -362,7 +365,7 @@ def _lines(
             said += [f"{right.node.name} — {label} → {left.node.name}" for label in backward]
             title = "\n".join(said)
         if spot in taken:
-            relations.append(Line(path, title))
+            relations.append(EdgePath(path, title))
             continue
         taken.add(spot)
         # the first label with an arrow that shows where the relation points, and how many more there are
@@ -370,7 +373,7 @@ def _lines(
         before = "" if forward or edge.is_shared else "↑ " if is_arc else "← "
         after = (f" +{more}" if more else "") + ("" if edge.is_shared or not forward else " ↓" if is_arc else " →")
         room = (gap - 12) / LABEL_PIXELS - text_width(before + after)
-        relations.append(Line(path, title, before + clipped((*forward, *backward)[0], room) + after, *spot, anchor))
+        relations.append(EdgePath(path, title, before + clipped((*forward, *backward)[0], room) + after, *spot, anchor))
     return relations, mentions
 
 

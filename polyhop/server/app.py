@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 from polyhop.schemas.errors import PolyhopError
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.version import VERSION
-from polyhop.server.guard import Gate, own_hosts
+from polyhop.server.guard import RequestGuard, own_hosts
 from polyhop.server.problems import problem_of
 from polyhop.server.service import Service
 
@@ -79,7 +79,7 @@ def make_app(
     async def health() -> dict[str, Any]:
         return {"version": VERSION}
 
-    return Gate(app, hosts=own_hosts(host), token=token)
+    return RequestGuard(app, hosts=own_hosts(host), token=token)
 
 
 def _add_pages(app: FastAPI, service: Service, token: str) -> "Pages":

@@ -43,7 +43,7 @@ SECURITY_HEADERS = {
 CSRF_SECRET = secrets.token_bytes(32)  # of this process: forms of an earlier one are asked again
 
 
-class Gate:
+class RequestGuard:
     """Lets through what may be asked: the right host, the token, the same site, bodies of a bounded size and time.
 
     Args:

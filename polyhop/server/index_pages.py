@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from polyhop.api import Index
-from polyhop.pages.drawing import Edge, EvidenceGraph, Node, draw
+from polyhop.pages.drawing import DrawnEdge, DrawnNode, EvidenceGraph, draw
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import UnknownIdError
 from polyhop.schemas.names import name_tokens
@@ -170,9 +170,9 @@ def neighbourhood(entity: dict[str, Any], relations: list[dict[str, Any]]) -> Ev
         weight[other] += row["count"]
         labels[other][0 if is_forward else 1].append(row["relation"])
     strongest = sorted(weight, key=lambda key: (-weight[key], key))[:NEIGHBOURS]
-    nodes = [Node(own, "entity", entity["name"], float(max(weight.values(), default=1)), is_seed=True)]
-    nodes += [Node(key, "entity", name_of[key], float(weight[key])) for key in strongest]
-    edges = [Edge(own, key, tuple(labels[key][0]), tuple(labels[key][1])) for key in strongest]
+    nodes = [DrawnNode(own, "entity", entity["name"], float(max(weight.values(), default=1)), is_seed=True)]
+    nodes += [DrawnNode(key, "entity", name_of[key], float(weight[key])) for key in strongest]
+    edges = [DrawnEdge(own, key, tuple(labels[key][0]), tuple(labels[key][1])) for key in strongest]
     return EvidenceGraph(tuple(nodes), tuple(edges), {own: 0}, len(weight) - len(strongest))
 
 

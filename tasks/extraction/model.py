@@ -19,8 +19,8 @@ from polyhop.schemas.records import Passage
 from polyhop.schemas.text import content_hash, norm_ws, passage_text
 from polyhop.tasks.extraction.rows import (
     BatchPages,
+    ExtractedPassage,
     LedgerRow,
-    Page,
     Proposition,
     count_units,
     row_of_outcome,
@@ -336,7 +336,7 @@ class ModelBatch:
         self._result.ledger.append(row_of_outcome(step, unit_id, outcome, self.stand_in_name))
         self._result.computed += not outcome.is_cached
 
-    def _page(self, passage: Passage) -> Page:
+    def _page(self, passage: Passage) -> ExtractedPassage:
         passage_id = passage.passage_id
         page = stated_page(passage, self._stated[passage_id], MODEL)
         lacks_names, lacks_propositions = passage_id in self._without_names, passage_id in self._without_propositions

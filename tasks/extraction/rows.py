@@ -92,7 +92,7 @@ Proposition = tuple[str, list[str]]  # text, and the keys in it in order, each o
 
 
 @dataclass(slots=True)
-class Row:
+class ExtractedEntity:
     """Statement of a passage about one key; `sentence` is the number of the first that mentions it, -1 without."""
 
     surface: str
@@ -114,7 +114,7 @@ class Row:
 
 
 @dataclass(slots=True)
-class Page:
+class ExtractedPassage:
     """All that was found on one passage; what it states comes with the label of who stated it.
 
     Triples are relations as propositions, with the words of their statement.
@@ -122,13 +122,13 @@ class Page:
 
     passage: Passage
     sentences: list[tuple[int, int]]
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: dict[str, ExtractedEntity] = field(default_factory=dict)
     relations: list[tuple[Relation, str]] = field(default_factory=list)
     propositions: list[tuple[Proposition, str]] = field(default_factory=list)
     triples: list[tuple[Proposition, str]] = field(default_factory=list)
 
 
-def bundle_of(pages: Iterable[Page]) -> Bundle:
+def bundle_of(pages: Iterable[ExtractedPassage]) -> Bundle:
     """The raw tables of pages with distinct passages, in the order of their keys. Cost: O(rows)."""
     mentions: list[tuple[object, ...]] = []
     relations: list[tuple[object, ...]] = []
@@ -212,7 +212,7 @@ class LedgerRow:
     stand_in: str = ""
     model: str = ""
     attempts: int = 0
-    rung: str = ""
+    repair: str = ""
     error_class: str = ""
     error: str = ""
     prompt_tokens: int = 0
@@ -223,11 +223,11 @@ class LedgerRow:
 def row_of_outcome(step: str, unit_id: str, outcome: ChatOutcome[ReplyT], stand_in: str) -> LedgerRow:
     """The row of a request; `stand_in` counts only if it failed."""
     failed, usage = outcome.reply is None, outcome.usage
-    rung = outcome.rung.value if outcome.rung else ""
+    repair = outcome.repair.value if outcome.repair else ""
     rest = outcome.error_class, outcome.error, usage.prompt_tokens, usage.completion_tokens, usage.cost_usd
     state: Literal["done", "failed"] = "failed" if failed else "done"
     fallback = stand_in if failed else ""
-    return LedgerRow(step, unit_id, state, fallback, outcome.model, outcome.attempts, rung, *rest)
+    return LedgerRow(step, unit_id, state, fallback, outcome.model, outcome.attempts, repair, *rest)
 
 
 def ledger_table(rows: Iterable[LedgerRow]) -> pa.Table:
@@ -249,13 +249,13 @@ def count_units(rows: Sequence[LedgerRow]) -> Counter[str]:
 class BatchPages:
     """Pages, ledger rows and counts of a batch; units that no cache could answer; passages that a rule failed on."""
 
-    pages: list[Page] = field(default_factory=list)
+    pages: list[ExtractedPassage] = field(default_factory=list)
     ledger: list[LedgerRow] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     computed: int = 0
     faults: list[tuple[str, str]] = field(default_factory=list)
 
-    def add_page(self, passage: Passage, extract: Callable[[Passage], Page]) -> Page | None:
+    def add_page(self, passage: Passage, extract: Callable[[Passage], ExtractedPassage]) -> ExtractedPassage | None:
         """Adds what is found on a passage; if a rule fails on its text, its fault, and returns None."""
         try:
             page = extract(passage)
@@ -273,7 +273,7 @@ class BatchPages:
         return self.counts["failed_units"] > 0
 
 
-def raw_tables(pages: Iterable[Page]) -> dict[str, pa.Table]:
+def raw_tables(pages: Iterable[ExtractedPassage]) -> dict[str, pa.Table]:
     """Mentions, relations, propositions and triples by name, in the order of their keys."""
     bundle = bundle_of(pages)
     labels = bundle.relations.column("relation").to_pylist()

@@ -14,7 +14,15 @@ from polyhop.schemas.names import split_sentences, title_forms
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.records import Passage
 from polyhop.schemas.values import find_dates, find_numbers
-from polyhop.tasks.extraction.rows import Page, Proposition, Relation, Row, merged, sentences_of, triple_proposition
+from polyhop.tasks.extraction.rows import (
+    ExtractedEntity,
+    ExtractedPassage,
+    Proposition,
+    Relation,
+    merged,
+    sentences_of,
+    triple_proposition,
+)
 
 Found = Sequence[Mention]  # in order
 
@@ -109,14 +117,16 @@ _LISTED, _PART, _SAME = 0.45, 0.5, 0.7
 _SURE = 0.6
 
 
-def _drop_persons(rows: Mapping[str, Row]) -> None:
+def _drop_persons(rows: Mapping[str, ExtractedEntity]) -> None:
     """Takes the type from dates, numbers, headers and terms that look like persons."""
     for key, row in rows.items():
         if row.type == types.PERSON and not types.may_be_person(row.surface, key, row.confidence or 0):
             row.type, row.confidence = None, types.UNSHOWN
 
 
-def _type_other_names(rows: Mapping[str, Row], text: str, title: Row, names: Found, first_end: int) -> None:
+def _type_other_names(
+    rows: Mapping[str, ExtractedEntity], text: str, title: ExtractedEntity, names: Found, first_end: int
+) -> None:
     """Gives the title's type to what the first sentence begins with or says it is also called."""
     if title.type is None or (title.confidence or 0) < types.DEFINED:
         return
@@ -127,7 +137,7 @@ def _type_other_names(rows: Mapping[str, Row], text: str, title: Row, names: Fou
             _raise(rows[mention.key], title.type, _SAME)
 
 
-def _type_parts(rows: Mapping[str, Row]) -> None:
+def _type_parts(rows: Mapping[str, ExtractedEntity]) -> None:
     """Takes a single word for the person whose first or last name it is on this page."""
     parts: set[str] = set()
     for key, row in rows.items():
@@ -143,7 +153,7 @@ def _type_parts(rows: Mapping[str, Row]) -> None:
             _raise(row, bare.type, bare.confidence)
 
 
-def _raise(row: Row, kind: str | None, confidence: float) -> None:
+def _raise(row: ExtractedEntity, kind: str | None, confidence: float) -> None:
     if not row.is_title and (row.confidence or 0) < confidence:
         row.type, row.confidence = kind, confidence
 
@@ -153,7 +163,9 @@ RULES = "rules"
 TYPED_MENTIONS = 2
 
 
-def rules_page(passage: Passage, finder: NameFinding, extractor: str = RULES, language: str = ENGLISH) -> Page:
+def rules_page(
+    passage: Passage, finder: NameFinding, extractor: str = RULES, language: str = ENGLISH
+) -> ExtractedPassage:
     """Extracts names, dates and relations of one passage (its title and its text) by rules.
 
     The keys of its title are always mentioned, whatever the finder, which is called on title and text separately,
@@ -204,7 +216,7 @@ def rules_page(passage: Passage, finder: NameFinding, extractor: str = RULES, la
     propositions = sentence_propositions(passage, title_keys, sentences, names, dates)
     # Relations as propositions, the names as the passage first spells them.
     triples = (triple_proposition((rows[a].surface, label, rows[b].surface), a, b) for a, label, b in stated)
-    return Page(
+    return ExtractedPassage(
         passage,
         sentences,
         rows,
@@ -214,35 +226,43 @@ def rules_page(passage: Passage, finder: NameFinding, extractor: str = RULES, la
     )
 
 
-def title_rows(passage: Passage, extractor: str) -> dict[str, Row]:
+def title_rows(passage: Passage, extractor: str) -> dict[str, ExtractedEntity]:
     """Rows of the keys of a passage's own title, which it always mentions. Source: algorithms.md 2B.1 (c)."""
     forms = title_forms(passage.title)
     if not forms:
         return {}
     kind, confidence = types.title_type(passage.title, forms[0][0], passage.text)
-    rows = {key: Row(surface, kind, min(confidence, types.ALIAS), extractor, is_title=True) for key, surface in forms}
+    rows = {
+        key: ExtractedEntity(surface, kind, min(confidence, types.ALIAS), extractor, is_title=True)
+        for key, surface in forms
+    }
     rows[forms[0][0]].confidence = confidence
     return rows
 
 
 def _add_names(
-    rows: dict[str, Row], passage: Passage, in_title: Found, in_text: Found, homes: Sequence[int], extractor: str
+    rows: dict[str, ExtractedEntity],
+    passage: Passage,
+    in_title: Found,
+    in_text: Found,
+    homes: Sequence[int],
+    extractor: str,
 ) -> None:
     """Adds all names: those in the title, then in order of first mention."""
     for mention in in_title:
         if mention.key not in rows:
-            rows[mention.key] = Row(mention.surface, *types.name_type(mention.key), extractor)
+            rows[mention.key] = ExtractedEntity(mention.surface, *types.name_type(mention.key), extractor)
         rows[mention.key].tf += 1
     for mention, home in zip(in_text, homes, strict=True):
         row = rows.get(mention.key)
         if row is None:
-            row = rows[mention.key] = Row(mention.surface, *types.name_type(mention.key), extractor)
+            row = rows[mention.key] = ExtractedEntity(mention.surface, *types.name_type(mention.key), extractor)
         if not row.is_title and len(row.spans) < TYPED_MENTIONS:
             type_by_mention(row, mention.key, passage.text, mention.start, mention.end)
         row.add_span(mention.start, mention.end, home)
 
 
-def type_by_mention(row: Row, key: str, text: str, start: int, end: int) -> None:
+def type_by_mention(row: ExtractedEntity, key: str, text: str, start: int, end: int) -> None:
     """Types a name by this mention if that is surer than the known type. Source: algorithms.md 0.8 (F-TYPE)."""
     kind, confidence = types.mention_type(key, text, start, end)
     if row.confidence is None or confidence > row.confidence:
@@ -250,11 +270,11 @@ def type_by_mention(row: Row, key: str, text: str, start: int, end: int) -> None
 
 
 def _add_values(
-    rows: dict[str, Row], values: Found, kind: str, sentences: Sequence[tuple[int, int]], extractor: str
+    rows: dict[str, ExtractedEntity], values: Found, kind: str, sentences: Sequence[tuple[int, int]], extractor: str
 ) -> None:
     """Adds dates or numbers, whose form is their type."""
     for value, home in zip(values, sentences_of(values, sentences), strict=True):
         row = rows.get(value.key)
         if row is None:
-            row = rows[value.key] = Row(value.surface, kind, 1.0, extractor)
+            row = rows[value.key] = ExtractedEntity(value.surface, kind, 1.0, extractor)
         row.add_span(value.start, value.end, home)

@@ -23,11 +23,11 @@ from polyhop.schemas.text import content_hash, fold, norm_ws, passage_text
 from polyhop.schemas.values import find_dates, find_numbers
 from polyhop.tasks.extraction.rows import (
     BatchPages,
+    ExtractedEntity,
+    ExtractedPassage,
     LedgerRow,
-    Page,
     Proposition,
     Relation,
-    Row,
     cut,
     merged,
     triple_proposition,
@@ -249,7 +249,7 @@ def _holder(holders: dict[str, list[int]], keys: Iterable[str]) -> int:
     return min(set.intersection(*found), default=0) if found else 0
 
 
-def stated_page(passage: Passage, stated: Stated, extractor: str) -> Page:
+def stated_page(passage: Passage, stated: Stated, extractor: str) -> ExtractedPassage:
     """The page of a passage about which something is stated.
 
     The keys of its title are always mentioned; tf counts a name's occurrences in title and text and is at least 1.
@@ -257,7 +257,7 @@ def stated_page(passage: Passage, stated: Stated, extractor: str) -> Page:
     Source: algorithms.md 2B.2. Cost: O(characters + occurrences).
     """
     text, title = PlacedText(passage.text), PlacedText(passage.title)
-    page = Page(passage, split_sentences(passage.text), title_rows(passage, extractor))
+    page = ExtractedPassage(passage, split_sentences(passage.text), title_rows(passage, extractor))
     for key, title_row in page.rows.items():
         _locate(page, key, title_row, text, title)
     given: set[str] = set()
@@ -266,7 +266,7 @@ def stated_page(passage: Passage, stated: Stated, extractor: str) -> Page:
             continue
         row = page.rows.get(name.key)
         if row is None:
-            row = page.rows[name.key] = Row(name.name, None, None, extractor)
+            row = page.rows[name.key] = ExtractedEntity(name.name, None, None, extractor)
             _locate(page, name.key, row, text, title)
             if row.spans:
                 row.surface = passage.text[slice(*row.spans[0])]
@@ -287,7 +287,7 @@ def stated_page(passage: Passage, stated: Stated, extractor: str) -> Page:
     return page
 
 
-def _locate(page: Page, key: str, row: Row, text: PlacedText, title: PlacedText) -> None:
+def _locate(page: ExtractedPassage, key: str, row: ExtractedEntity, text: PlacedText, title: PlacedText) -> None:
     starts = [start for start, _ in page.sentences]
     row.tf += len(title.find(key))
     for start, end in text.find(key):
@@ -470,7 +470,7 @@ STEP = "import"
 ROW_STEP = "import.row"
 _REPORTED = ("malformed", "entities_", "triples_without")
 
-StandIn = Callable[[Passage], Page]  # extracts a passage without a model
+StandIn = Callable[[Passage], ExtractedPassage]  # extracts a passage without a model
 
 
 def import_pages(

@@ -23,7 +23,7 @@ import duckdb
 import pyarrow as pa
 
 from polyhop.schemas.errors import SourceError
-from polyhop.schemas.graph import Description, GraphLine, Neo4jMapping, Node, name_without_label
+from polyhop.schemas.graph import Description, GraphLine, Neo4jMapping, StatementNode, name_without_label
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.records import BadRecord, GraphServer, Source, SourceRecord
 from polyhop.schemas.tables import (
@@ -96,7 +96,7 @@ def statement_tables(lines: Iterable[GraphLine]) -> dict[str, pa.Table]:
 
     Cost: O(lines) time; memory O(different nodes and triples).
     """
-    nodes: Counter[tuple[str, Node, str]] = Counter()
+    nodes: Counter[tuple[str, StatementNode, str]] = Counter()
     triples: Counter[tuple[str, str, str]] = Counter()
     for line in lines:
         if isinstance(line, Description):
@@ -123,7 +123,7 @@ def statement_tables(lines: Iterable[GraphLine]) -> dict[str, pa.Table]:
     return {"nodes": table_of_rows(NODE_PARTS.arrow, rows), "statements": stated}
 
 
-def _node_row(entity_id: str, node: Node, preference: str, count: int) -> dict[str, object]:
+def _node_row(entity_id: str, node: StatementNode, preference: str, count: int) -> dict[str, object]:
     """A row of NODE_PARTS; uses without a label do not count for its name."""
     has_label = bool(node.name.strip())
     name = node.name if has_label else name_without_label(node.id)

@@ -114,7 +114,7 @@ def words_of_names(names: Sequence[Name]) -> NameWords:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidates:
+class CandidatePairs:
     """Pairs (a, b) of names that may be one, in rows, and how many comparisons finding them took."""
 
     pairs: NDArray[np.int64]
@@ -137,7 +137,7 @@ def all_pairs(
     return pairs[np.lexsort((b, names.types[a] != names.types[b], a))]
 
 
-def candidate_pairs(names: NameWords, changed: NDArray[np.bool_] | None = None) -> Candidates:
+def candidate_pairs(names: NameWords, changed: NDArray[np.bool_] | None = None) -> CandidatePairs:
     """All pairs (a, b) of names of one type where b has every word of a, one at least; in order.
 
     Names with equal words give both (a, b) and (b, a). With `changed`, a flag per name: pairs of which one name is.
@@ -145,7 +145,7 @@ def candidate_pairs(names: NameWords, changed: NDArray[np.bool_] | None = None) 
     Cost: O(sum over names of the names that share their rarest word), without a loop over names.
     """
     if not len(names.words):
-        return Candidates(np.empty((0, 2), dtype=np.int64), 0)
+        return CandidatePairs(np.empty((0, 2), dtype=np.int64), 0)
     typed = names.types[names.owners] * len(names.vocabulary) + names.words
     _, word, uses = np.unique(typed, return_inverse=True, return_counts=True)
     starts = np.flatnonzero(np.diff(names.owners, prepend=-1))
@@ -175,7 +175,7 @@ def candidate_pairs(names: NameWords, changed: NDArray[np.bool_] | None = None) 
             is_pair = _have_all(names, starts, sizes, a, b)
             parts.append(np.column_stack((numbers[a[is_pair]], numbers[b[is_pair]])))
     pairs = np.concatenate(parts)
-    return Candidates(pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))], comparisons)
+    return CandidatePairs(pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))], comparisons)
 
 
 def pairs_across_types(names: NameWords, changed: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:

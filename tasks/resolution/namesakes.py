@@ -260,11 +260,12 @@ def _by_context(connection: duckdb.DuckDBPyConnection) -> Senses:
     titled = titled_bearers(titles)
     types = connection.execute(statement("namesakes", "types_by_passage")).fetchall()
     located = {row[1] for row in types if row[3] == "LOCATION"}
-    # Names of places that texts qualify by another place, lists of places aside.
-    rows = connection.execute(statement("namesakes", "qualified_places")).fetchall()
-    places = [row[:5] for row in rows if not _IN_A_LIST.match(row[5])]
-    of_places = qualified_bearers([row for row in places if row[1] in located], {(row[1], row[3]) for row in places})
-    found = {**typed_bearers(types, keeps_name=False), **of_places}
+    # Location names that texts qualify by another location, without lists of locations.
+    rows = connection.execute(statement("namesakes", "qualified_locations")).fetchall()
+    qualified = [row[:5] for row in rows if not _IN_A_LIST.match(row[5])]
+    pairs = {(row[1], row[3]) for row in qualified}
+    of_locations = qualified_bearers([row for row in qualified if row[1] in located], pairs)
+    found = {**typed_bearers(types, keeps_name=False), **of_locations}
     neighbours = _names_around(connection, {**found, **titled})
     (passages,) = connection.execute("SELECT count(*) FROM passages").fetchone() or (0,)
     counts: Mapping[str, int] = dict(connection.execute(statement("namesakes", "passages_of_names")).fetchall())

@@ -274,7 +274,7 @@ class _Merging:
         self._ambiguous.update(verdict.ambiguous)
         self._descriptions.update(verdict.descriptions)
         for a, b, reason in sorted(verdict.merges):
-            # Place of a link that forbids one set of both, "" if there is none.
+            # Location of a link that forbids one set of both, "" if there is none.
             root = self._sets.find(b)
             cannot_links = self._foes.get(self._sets.find(a), {})
             location = next(

@@ -6,7 +6,7 @@ The statements are in warehouse/tables/sql/resolve.sql, the decisions in resolve
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -132,12 +132,16 @@ class Before:
     counts: Mapping[str, int]
 
 
+_READ_AGAIN = {"moved": "mentioning_passages", "adjacent": "adjacent_passages"}
+"""Raw rows that are read again, by the tables of their passages."""
+
+
 @contextmanager
 def showing(connection: duckdb.DuckDBPyConnection, raw: Mapping[str, RawRows], before: Before | None) -> Iterator[None]:
     """For the block: raw rows as `all_mentions` and so on, and what is known of the version before.
 
     That is its tables as `published`, which passages changed since, which of their raw rows differ as
-    `differing_mentions` and so on, and keys of the names in these.
+    `differing_mentions` and so on, keys of the names in these, and rows to read again as `moved_relations` and so on.
     """
     for name, rows in raw.items():
         _view(connection, f"all_{name}", f"({rows.query()})")
@@ -152,7 +156,9 @@ def showing(connection: duckdb.DuckDBPyConnection, raw: Mapping[str, RawRows], b
             _view(connection, "rows_now", f"({rows.query('changed_passages')})")
             _view(connection, "rows_before", f"({before.raw[name].query('changed_passages')})")
             _keep(connection, f"differing_{name}", "rows_that_differ")
-        _run(connection, "resolve_update", "named_keys", "key_map_before")
+        _run(connection, "resolve_update", "named_keys", "key_map_before", "entities_of", "passages_to_read")
+        for (rows_of, passages_of), (name, rows) in product(_READ_AGAIN.items(), raw.items()):
+            _view(connection, f"{rows_of}_{name}", f"({rows.query(passages_of)})")
         yield
 
 
@@ -166,74 +172,78 @@ FILLED = (
     *(ENTITIES, MENTIONS, RELATIONS, RELATION_SOURCES, ALIASES),
     *(table for tables in _STATED.values() for table in tables),
 )
-"""The tables, which an update takes from the version before, but for what changed."""
+"""The tables that resolution fills."""
 
 
-def fill_all(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
-    """Fills the tables from all raw rows, once it is decided which names are which entity."""
-    clear_tables(build, connection, FILLED)
-    _run(connection, "resolve", "keyed_mentions", "drop_deleted_mentions", "phrases")
-    _view(connection, "resolved_mentions", "keyed_mentions")
-    _view(connection, "placed_mentions", "keyed_mentions")
-    _describe(connection)
-    _insert_rows(connection, ENTITIES, "entities")
-    _insert_rows(connection, MENTIONS, "mentions")
-    _view(connection, "stated_relations", "all_relations")
-    _run(connection, "resolve", "raw_relations")
-    _insert_rows(connection, RELATIONS, "relations")
-    _insert_rows(connection, RELATION_SOURCES, "relation_sources")
-    for name, (texts, passages, entities) in _STATED.items():
-        for view in ("stated", "naming"):
-            _view(connection, view, f"all_{name}")
-        _insert_rows(connection, texts, "distinct_propositions")
-        _insert_rows(connection, passages, "passages_of_propositions")
-        _insert_rows(connection, entities, "entities_of_propositions")
-    _read_titles(connection)
-    _insert_rows(connection, ALIASES, "aliases_of_titles")
-    _insert_rows(connection, ALIASES, "decided_aliases")
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Names and passages that a run derives rows of: those that changed since the version `before`, or without it all.
 
-
-def fill_changed(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
-    """Changes the rows of the tables that differ: they begin as those of the version before, which is shown.
-
-    Cost: O(rows) to look through, O(rows of what changed) to derive and to write.
+    resolve_all.sql and resolve_update.sql define tables and views of the same names, which resolve.sql reads.
     """
-    _run(connection, "resolve_update", "remapped_keys", "changed_keys")
-    _view(connection, "some_keys", "changed_keys")
-    _keep(connection, "touched_entities", "entities_of_keys")
-    _run(connection, "resolve_update", "leading_keys", "keyed_mentions_of_changes", "phrases_of_changes")
+
+    build: Build
+    connection: duckdb.DuckDBPyConnection
+    before: Before | None
+
+    @property
+    def file(self) -> str:
+        """The file of statements that select these rows."""
+        return "resolve_all" if self.before is None else "resolve_update"
+
+    def select(self, *names: str) -> None:
+        """Creates the tables and views that a statement of resolve.sql reads."""
+        _run(self.connection, self.file, *names)
+
+    def show_statements(self, name: str, passages: Table) -> None:
+        """Shows raw propositions, or triples, under the names that statements for both read."""
+        sources = {"all_statements": f"all_{name}", "passages_before": passages.name}
+        if self.before is not None:
+            sources |= {f"{rows}_statements": f"{rows}_{name}" for rows in ("differing", *_READ_AGAIN)}
+        for view, source in sources.items():
+            _view(self.connection, view, source)
+
+    def write(self, table: Table, rows: str, outdated: str) -> None:
+        """Writes derived rows of a table: all, or instead of those that the condition `outdated` is true of."""
+        if self.before is None:
+            insert_sorted(self.connection, table, statement("resolve", rows))
+        else:
+            replace_rows(self.build, self.connection, table, statement("resolve", rows), outdated)
+
+
+def fill(scope: Scope) -> None:
+    """Derives the rows of the names and passages in scope, and writes them.
+
+    Without a version before the tables begin empty, otherwise as its tables.
+
+    Cost: O(rows) to scan, O(rows in scope) to derive and to write.
+    """
+    connection = scope.connection
+    if scope.before is None:
+        clear_tables(scope.build, connection, FILLED)
+    scope.select("keyed_mentions", "phrases")
     _run(connection, "resolve", "drop_deleted_mentions")
     _view(connection, "resolved_mentions", "keyed_mentions")
     _describe(connection)
-    _replace(build, connection, ENTITIES, "entities", "entity_id IN (SELECT entity_id FROM touched_entities)")
-    _run(connection, "resolve_update", "moved_keys", "moved_mentions")
-    _view(connection, "some_keys", "moved_keys")
-    _keep(connection, "moved_entities", "entities_of_keys")
-    _run(connection, "resolve_update", "placed_mentions")
     touched, moved = (f"entity_id IN (SELECT entity_id FROM {name}_entities)" for name in ("touched", "moved"))
-    _replace(build, connection, MENTIONS, "mentions", f"unit_id IN (FROM changed_passages) AND {touched} OR {moved}")
-    _view(connection, "adjacent_relations", f"({raw_rows(build, 'relations').query('moved_mentions')})")
-    _run(connection, "resolve_update", "relations_of_changes", "touched_relations", "stated_relations")
+    scope.write(ENTITIES, "entities", touched)
+    scope.select("placed_mentions")
+    scope.write(MENTIONS, "mentions", f"unit_id IN (FROM changed_passages) AND {touched} OR {moved}")
+    scope.select("stated_relations")
     _run(connection, "resolve", "raw_relations")
-    _run(connection, "resolve_update", "drop_other_relations")
+    scope.select("derived_relations")
     for table in (RELATIONS, RELATION_SOURCES):
-        _replace(build, connection, table, table.name, "relation_id IN (FROM touched_relations)")
+        scope.write(table, table.name, "relation_id IN (FROM touched_relations)")
     for name, (texts, passages, entities) in _STATED.items():
-        raw = raw_rows(build, name)
-        _view(connection, "adjacent_statements", f"({raw.query('moved_mentions')})")
-        _view(connection, "differing", f"differing_{name}")
-        _view(connection, "passages_before", passages.name)
-        _run(connection, "resolve_update", "touched_texts", "touched_names", "adjacent_passages")
-        _view(connection, "stated_now", f"({raw.query('adjacent_passages')})")
-        _run(connection, "resolve_update", "naming", "stated")
-        _replace(build, connection, texts, "distinct_propositions", "proposition_id IN (FROM touched_texts)")
-        _replace(build, connection, passages, "passages_of_propositions", "proposition_id IN (FROM touched_texts)")
-        _replace(build, connection, entities, "entities_of_propositions", "proposition_id IN (FROM touched_names)")
-    kept = statement("resolve_update", "are_title_aliases_kept")
-    if not (connection.execute(kept).fetchone() or (False,))[0]:
+        scope.show_statements(name, passages)
+        scope.select("stated")
+        scope.write(texts, "distinct_propositions", "proposition_id IN (FROM touched_texts)")
+        scope.write(passages, "passages_of_propositions", "proposition_id IN (FROM touched_texts)")
+        scope.write(entities, "entities_of_propositions", "proposition_id IN (FROM touched_names)")
+    if (connection.execute(statement(scope.file, "have_titles_changed")).fetchone() or (True,))[0]:
         _read_titles(connection)
-        _replace(build, connection, ALIASES, "aliases_of_titles", "kind = 'title'")
-    _replace(build, connection, ALIASES, "decided_aliases", "kind <> 'title'")
+        scope.write(ALIASES, "aliases_of_titles", "kind = 'title'")
+    scope.write(ALIASES, "decided_aliases", "kind <> 'title'")
 
 
 def _read_titles(connection: duckdb.DuckDBPyConnection) -> None:
@@ -260,14 +270,6 @@ def _keep(connection: duckdb.DuckDBPyConnection, table: str, rows: str) -> None:
 
 def _view(connection: duckdb.DuckDBPyConnection, name: str, source: str) -> None:
     connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS FROM {source}")
-
-
-def _insert_rows(connection: duckdb.DuckDBPyConnection, table: Table, rows: str) -> None:
-    insert_sorted(connection, table, statement("resolve", rows))
-
-
-def _replace(build: Build, connection: duckdb.DuckDBPyConnection, table: Table, rows: str, outdated: str) -> None:
-    replace_rows(build, connection, table, statement("resolve", rows), outdated)
 
 
 _COUNTED = ("entities", "mentions", "relations", "propositions", "triples", "merged_names")
@@ -426,7 +428,7 @@ class Resolve(Stage):
                 identity = build.settings.resolution.identity
                 senses = Senses([], []) if identity == "name" else tell_apart(connection, identity)
                 decided = _decide(build, connection, senses)
-            (fill_all if before is None else fill_changed)(build, connection)
+            fill(Scope(build, connection, before))
             row = connection.execute(statement("resolve", "count_entities")).fetchone() or (0,) * len(_COUNTED)
         return dict(zip(_COUNTED, row, strict=True)) | decided
 

@@ -107,16 +107,26 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
 def _show_raw(connection: duckdb.DuckDBPyConnection, parts: dict[str, list[str]]) -> None:
     """The views of raw rows that resolution reads."""
     for name in ("mentions", "relations", "propositions", "triples"):
-        for view in (f"all_{name}", f"differing_{name}", f"adjacent_{name}"):
+        for view in (f"all_{name}", f"differing_{name}", f"moved_{name}"):
             connection.execute(f"CREATE VIEW {view} AS FROM read_parquet({parts[f'resolve.{name}']})")
-    for table in ("resolved_mentions", "placed_mentions"):
+    for table in ("resolved_mentions", "keyed_mentions"):
         connection.execute(f"CREATE TEMP TABLE {table} AS SELECT *, key AS own_key FROM all_mentions")
-    for table in ("some_keys", "touched_entities", "moved_entities"):
-        connection.execute(f"CREATE TEMP TABLE {table} AS SELECT key, key AS entity_id FROM all_mentions")
-    connection.execute("CREATE TEMP TABLE stated_relations AS FROM all_relations")
-    of_edits = ("stated_now", "differing", "adjacent_statements", "passages_before", "rows_now", "rows_before")
-    for table in ("stated", "naming", *of_edits):
+    connection.execute("CREATE TEMP TABLE phrases AS SELECT key FROM all_mentions")
+    connection.execute("CREATE TEMP VIEW placed_mentions AS FROM keyed_mentions")
+    connection.execute("CREATE TEMP VIEW stated_relations AS FROM all_relations")
+    ids = "'' AS relation_id, '' AS source_id, '' AS target_id"
+    connection.execute(f"CREATE TEMP VIEW derived_relations AS SELECT *, {ids} FROM all_relations")
+    for table in ("passages_before", "rows_now", "rows_before"):
         connection.execute(f"CREATE TEMP TABLE {table} AS FROM all_propositions")
+    for view in (
+        "stated",
+        "naming",
+        "all_statements",
+        "differing_statements",
+        "moved_statements",
+        "adjacent_statements",
+    ):
+        connection.execute(f"CREATE TEMP VIEW {view} AS FROM all_propositions")
 
 
 EMPTY: dict[pa.Schema, tuple[str, ...]] = {

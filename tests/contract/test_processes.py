@@ -19,7 +19,7 @@ from command_processes import line_of, remaining_output
 from queue_parts import SPEC, finished, questions, states
 from sqlalchemy import event
 
-from polyhop.schemas.chat import Rung, Usage
+from polyhop.schemas.chat import Repair, Usage
 from polyhop.schemas.errors import QueueFullError, StoreUnavailableError
 from polyhop.schemas.queue import QuestionState
 from polyhop.schemas.text import content_hash
@@ -62,7 +62,7 @@ from polyhop.schemas.chat import ChatRequest, ChatTask, Prompt
 from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.models.budget import Budget
 from polyhop.warehouse.models.chat import Chat
-from polyhop.warehouse.models.endpoints import Answer, Completion
+from polyhop.warehouse.models.endpoints import Completion, EndpointReply
 
 class Reply(BaseModel):
     text: str
@@ -73,7 +73,7 @@ class Echo:
     def call(self, messages, name, reply, longest):
         time.sleep(0.002)
         text = Reply(text=messages[0]["content"]).model_dump_json()
-        return Answer(Completion(text, "", False), text, 4, 4)
+        return EndpointReply(Completion(text, "", False), text, 4, 4)
 
 cache = ReplyCache(Path(sys.argv[1]))
 chat = Chat("fake/model", ModelSettings(concurrency=4), cache, Budget(None, None, (2, 3)), completions=Echo())
@@ -86,13 +86,13 @@ print("calls", chat.spent.calls, flush=True)
 """
 HANG = CHAT.replace("time.sleep(0.002)", 'sys.stdout.write("sent\\n"); sys.stdout.flush(); time.sleep(600)')
 WRITE_FOR_EVER = """
-from polyhop.schemas.chat import Rung, Usage
+from polyhop.schemas.chat import Repair, Usage
 from polyhop.schemas.text import content_hash
 cache, n = ReplyCache(Path(sys.argv[1])), 0
 while True:
     source = ReplySource(content_hash(f"{sys.argv[2]} {n}"), "m", "t", "p", 1)
     cache.put_call(source, f"raw {n}", Usage(1, 1, 1), "")
-    cache.put_reply(source, f'{{"n":{n}}}', Rung.AS_IS, 1, Usage(1, 1, 1))
+    cache.put_reply(source, f'{{"n":{n}}}', Repair.AS_IS, 1, Usage(1, 1, 1))
     print(n, flush=True)
     n += 1
 """
@@ -312,7 +312,7 @@ def test_an_acknowledged_reply_survives_a_kill_at_any_moment(path: Path, start_p
         replies = cache.replies([content_hash(f"{run} {n}") for n in acknowledged])
         found = [replies[content_hash(f"{run} {n}")] for n in acknowledged]
         assert [reply.text for reply in found] == [f'{{"n":{n}}}' for n in acknowledged]
-        assert {(reply.rung, reply.usage) for reply in found} == {(Rung.AS_IS, Usage(1, 1, 1))}
+        assert {(reply.repair, reply.usage) for reply in found} == {(Repair.AS_IS, Usage(1, 1, 1))}
         cache.close()
         calls, reply_count, raw_count, _ = journal(path)
         assert calls == raw_count

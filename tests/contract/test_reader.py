@@ -12,7 +12,7 @@ from memory_index import PASSAGES, MemoryIndex
 import polyhop.worker.reading.models
 from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.ports import Reader
-from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval, reading_row
+from polyhop.schemas.query import ContextPassage, Question, ReaderResult, ReadingItem, Retrieval, reading_row
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
 from polyhop.worker.reading.models import ChainReader, ClosedBookReader, ModelReader
@@ -106,7 +106,7 @@ def test_only_readers_that_ask_a_chat_model_gain_from_many_questions() -> None:
 def test_every_item_has_its_reading_whatever_stands_beside_it(reader: Any) -> None:
     together = reader.read(items())
     assert reader.read([]) == []
-    assert [type(one) for one in together] == [Reading] * len(items())
+    assert [type(one) for one in together] == [ReaderResult] * len(items())
     assert [reader.read([one])[0] for one in items()] == together
     assert reader.read(items()[::-1]) == together[::-1]
     assert together[0] == together[-1]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from small_indexes import Call
 
-from polyhop.schemas.chat import Rung, Usage
+from polyhop.schemas.chat import Repair, Usage
 from polyhop.schemas.text import content_hash
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
 from polyhop.warehouse.cache.vectors import VectorCache
@@ -23,7 +23,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for n, model in enumerate(("openai/a", "openai/b")):
         source = ReplySource(content_hash(f"{n}"), model, "kg.extract", "p", 1)
         replies.put_call(source, "{}", Usage(1, 100, 10, 0.5, 1), "")
-        replies.put_reply(source, "{}", Rung.AS_IS, 1, Usage(1, 100, 10, 0.5, 1))
+        replies.put_reply(source, "{}", Repair.AS_IS, 1, Usage(1, 100, 10, 0.5, 1))
     failed = ReplySource(content_hash("x"), "openai/a", "kg.resolve", "p", 1)
     replies.put_call(failed, "?", Usage(1, 5, 5, 0.25, 1), "MalformedReplyError")
     replies.put_failure(failed, 1, "MalformedReplyError", "No JSON.")

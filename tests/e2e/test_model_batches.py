@@ -21,7 +21,7 @@ from scripted_server import drawn
 from small_indexes import indexed, write_rows
 
 from polyhop.flows.plan import plan_index
-from polyhop.flows.reports import ModelUse
+from polyhop.flows.reports import RunModelUse
 from polyhop.schemas import errors
 from polyhop.schemas.queue import JobSpec, NewQuestion
 from polyhop.schemas.settings import Settings
@@ -43,7 +43,7 @@ def runs(runs: Any) -> Any:
     return runs
 
 
-def by_single_calls(runs: Any, corpus: Path) -> tuple[Settings, ModelUse]:
+def by_single_calls(runs: Any, corpus: Path) -> tuple[Settings, RunModelUse]:
     """Settings of a root whose index asked single calls, and what these took; the server forgets them."""
     single = runs.settings("single", "single")
     taken = indexed(single, corpus).model

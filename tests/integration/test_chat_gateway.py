@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Prompt, Rung
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Prompt, Repair
 from polyhop.schemas.errors import ModelKeyError, ModelTimeoutError, PolyhopError
 from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.cache.replies import ReplyCache
@@ -89,7 +89,7 @@ def test_a_good_reply_comes_as_it_is_with_tokens_and_cost(model_server: Any, gat
     chat = gateway(price=(1.0, 10.0), max_reply_tokens=500)
     outcome = _ask(chat)
     assert outcome.reply == Names(entities=GOOD)
-    assert (outcome.rung, outcome.attempts, outcome.error_class, outcome.is_cached) == (Rung.AS_IS, 1, "", False)
+    assert (outcome.repair, outcome.attempts, outcome.error_class, outcome.is_cached) == (Repair.AS_IS, 1, "", False)
     usage = outcome.usage
     assert usage.cost_usd == pytest.approx((usage.prompt_tokens + 10 * usage.completion_tokens) / 1e6)
     assert _journal(chat) == [(usage.prompt_tokens, usage.completion_tokens, "", usage.cost_usd)]
@@ -105,12 +105,12 @@ CUT = {"kind": "length", "cut": 0.8}
 LONG = "This model's maximum context length is 8192 tokens, however you requested 9000 tokens"
 AWAY, BAD, LIMIT = "ModelUnavailableError", "MalformedReplyError", "ModelRateLimitError"
 REJECTED, REFUSED, LATE = "ModelRejectedError", "ReplyRefusedError", "ModelTimeoutError"
-SCRIPTS: dict[str, tuple[list[Any], dict[str, int], Rung | None, list[str]]] = {
-    "an error passes": (["error"], {}, Rung.AS_IS, [AWAY, ""]),
-    "a page passes": (["html"], {}, Rung.AS_IS, [AWAY, ""]),
-    "a dropped call passes": (["drop"], {}, Rung.AS_IS, [AWAY, ""]),
-    "half a reply passes": (["drop_mid"], {}, Rung.AS_IS, [AWAY, ""]),
-    "529 passes": ([{"kind": "error", "status": 529}], {}, Rung.AS_IS, [AWAY, ""]),
+SCRIPTS: dict[str, tuple[list[Any], dict[str, int], Repair | None, list[str]]] = {
+    "an error passes": (["error"], {}, Repair.AS_IS, [AWAY, ""]),
+    "a page passes": (["html"], {}, Repair.AS_IS, [AWAY, ""]),
+    "a dropped call passes": (["drop"], {}, Repair.AS_IS, [AWAY, ""]),
+    "half a reply passes": (["drop_mid"], {}, Repair.AS_IS, [AWAY, ""]),
+    "529 passes": ([{"kind": "error", "status": 529}], {}, Repair.AS_IS, [AWAY, ""]),
     "errors for ever": (["error"] * 5, {"max_attempts": 3}, None, [AWAY] * 3),
     "limited for ever": (["rate_limit"] * 5, {"max_attempts": 3}, None, [LIMIT] * 3),
     "limited for a day": ([{"kind": "rate_limit", "retry_after": "86400"}], {}, None, [LIMIT]),
@@ -125,14 +125,14 @@ SCRIPTS: dict[str, tuple[list[Any], dict[str, int], Rung | None, list[str]]] = {
     "refusal": (["refusal"], {}, None, [REFUSED]),
     "filtered": (["content_filter"], {}, None, [REFUSED]),
     "refusal in prose": ([{"kind": "reply", "content": "I'm sorry, but I can't."}], {}, None, [REFUSED]),
-    "prose around it": (["prose"], {}, Rung.UNWRAPPED, [""]),
-    "broken": (["broken"], {}, Rung.REPAIRED, [""]),
-    "truncated": ([{"kind": "truncated", "cut": 0.8}], {}, Rung.REASKED, [BAD, ""]),
+    "prose around it": (["prose"], {}, Repair.UNWRAPPED, [""]),
+    "broken": (["broken"], {}, Repair.REPAIRED, [""]),
+    "truncated": ([{"kind": "truncated", "cut": 0.8}], {}, Repair.REASKED, [BAD, ""]),
     "cut, then away": ([CUT, *["error"] * 5], {}, None, [BAD, *[AWAY] * 3]),
     "cut twice": ([CUT, CUT], {}, None, [BAD] * 2),
     "cut, then refused": ([CUT, "refusal"], {}, None, [BAD, REFUSED]),
     "bad twice": (["wrong_schema"] * 5, {"max_attempts": 5}, None, [BAD] * 2),
-    "bad, then away": (["wrong_schema", "error"], {}, Rung.REASKED, [BAD, AWAY, ""]),
+    "bad, then away": (["wrong_schema", "error"], {}, Repair.REASKED, [BAD, AWAY, ""]),
     "bad, the only attempt": (["wrong_schema"], {"max_attempts": 1}, None, [BAD]),
 }
 
@@ -148,11 +148,11 @@ SAID = {
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_what_becomes_of_a_request(model_server: Any, gateway: Open, naps: list[float], script: str) -> None:
     """Waits come after faults that may pass, and only between attempts."""
-    faults, settings, rung, errors = SCRIPTS[script]
+    faults, settings, repair, errors = SCRIPTS[script]
     model_server.play(*faults)
     chat = gateway(max_reply_tokens=500, **settings)
     outcome = _ask(chat)
-    assert (outcome.reply, outcome.rung) == (Names(entities=GOOD) if rung else None, rung)
+    assert (outcome.reply, outcome.repair) == (Names(entities=GOOD) if repair else None, repair)
     assert (outcome.attempts, outcome.error_class) == (len(errors), errors[-1])
     assert _errors(chat) == errors
     assert len(model_server.requests) == len(errors)
@@ -235,7 +235,7 @@ def test_a_bad_reply_is_asked_for_again(model_server: Any, gateway: Open, naps: 
     model_server.play(fault)
     chat = gateway()
     outcome = _ask(chat)
-    assert (outcome.reply, outcome.rung, _errors(chat)) == (Names(entities=GOOD), Rung.REASKED, [BAD, ""])
+    assert (outcome.reply, outcome.repair, _errors(chat)) == (Names(entities=GOOD), Repair.REASKED, [BAD, ""])
     first, second = (tokens for tokens, *_ in _journal(chat))
     assert second > first
     assert outcome.usage.prompt_tokens == first + second

@@ -28,7 +28,7 @@ from polyhop.flows.maintain import repair, run_verify
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import ConfigurationError, SourceError, StoreUnavailableError
-from polyhop.schemas.graph import XSD, Description, GraphLine, Neo4jMapping, Node, Statement
+from polyhop.schemas.graph import XSD, Description, GraphLine, Neo4jMapping, Statement, StatementNode
 from polyhop.schemas.ports import HUB_KINDS
 from polyhop.schemas.records import Address, BadRecord, GraphServer
 from polyhop.schemas.requests import IndexRequest
@@ -287,9 +287,9 @@ def test_nodes_properties_and_relationships_are_read(emptied: Neo4jConnection) -
     found = read(emptied)
     (element,) = (row["id"] for row in emptied.read("MATCH (n) WHERE n.seen IS NOT NULL RETURN elementId(n) AS id"))
     assert {line.node for line in found if isinstance(line, Description)} == {
-        Node("p1", "Ada", ("Person", "Writer"), is_literal=False),
-        Node("2", "Bob", ("Person",), is_literal=False),
-        Node(element, "", (), is_literal=False),
+        StatementNode("p1", "Ada", ("Person", "Writer"), is_literal=False),
+        StatementNode("2", "Bob", ("Person",), is_literal=False),
+        StatementNode(element, "", (), is_literal=False),
     }
     stated = [(line.subject.id, line.predicate, line.object) for line in found if isinstance(line, Statement)]
     ends = {(own_id, predicate, value.id) for own_id, predicate, value in stated if not value.is_literal}

@@ -11,7 +11,7 @@ from polyhop.schemas import errors
 from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.models import litellm_client
 from polyhop.warehouse.models.completions import Completions, is_direct
-from polyhop.warehouse.models.endpoints import Answer, CallFailedError, Completion, response_format
+from polyhop.warehouse.models.endpoints import CallFailedError, Completion, EndpointReply, response_format
 
 
 class Names(BaseModel):
@@ -19,14 +19,14 @@ class Names(BaseModel):
 
 
 MESSAGES = [{"role": "user", "content": "Name all.\n<data>Ada Lovelace met Charles Babbage.</data>"}]
-Ask = Callable[..., Answer[Completion]]
+Ask = Callable[..., EndpointReply[Completion]]
 
 
 @pytest.fixture
 def ask(model_server: Any) -> Ask:
     """Asks a model for names, again as long as the server refuses a parameter."""
 
-    def call(model: str = "openai/test-model", **settings: Any) -> Answer[Completion]:
+    def call(model: str = "openai/test-model", **settings: Any) -> EndpointReply[Completion]:
         given = ModelSettings(**{"api_base": model_server.url, "timeout_seconds": 10} | settings)
         completions = Completions(model, given)
         for _ in range(3):

@@ -58,7 +58,7 @@ class Replay:
     def cached(self) -> tuple[Counter[tuple[str, str]], dict[str, int]]:
         """Valid replies by task and by the help that they needed; units without one by task."""
         with closing(ReplyCache(Layout(self.settings.root).reply_cache)) as cache:
-            read = Counter((source.task, reply.rung.value) for page in cache.pages() for source, reply in page)
+            read = Counter((source.task, reply.repair.value) for page in cache.pages() for source, reply in page)
             return read, {counts.task: counts.failure_count for counts in cache.by_task() if counts.failure_count}
 
 

@@ -34,7 +34,7 @@ from polyhop.worker.reading.models import lines_within_tokens, within_tokens
 from polyhop.worker.reading.pages import Similarity, StemWeights, own_page, pages_of
 from polyhop.worker.reading.question import ParsedQuestion, asked_of, parse_question
 from polyhop.worker.reading.reader import RuleReader
-from polyhop.worker.reading.word_lists import places_in
+from polyhop.worker.reading.word_lists import country_mentions
 
 pytestmark = pytest.mark.rare
 
@@ -171,7 +171,7 @@ RULES: dict[str, Callable[[str], object]] = {
     "names of a question": lambda text: RuleNaming(FINDER).name([Question(text)]),
     "question": parsed,
     "answer": ask,
-    "countries": places_in,
+    "countries": country_mentions,
     "page": read_page,
     "context": pack,
     "pieces at headings": split_at_headings,

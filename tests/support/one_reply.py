@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from polyhop.schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, Repair, Usage
 
 
 class OneReply:
@@ -27,4 +27,4 @@ class OneReply:
         if isinstance(said, str):
             return ChatOutcome(None, self.model, False, None, 2, said, "no reply", Usage(2, 60, 4, 0.25))
         reply = request.task.reply.model_validate(said)
-        return ChatOutcome(reply, self.model, self._is_cached, Rung.AS_IS, 1, "", "", Usage(1, 30, 2, 0.5))
+        return ChatOutcome(reply, self.model, self._is_cached, Repair.AS_IS, 1, "", "", Usage(1, 30, 2, 0.5))

@@ -26,7 +26,7 @@ from polyhop.warehouse.cache.replies import ReplyCache, export_replies
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.models import chat
 from polyhop.warehouse.models.completions import Completions
-from polyhop.warehouse.models.endpoints import Answer, Completion
+from polyhop.warehouse.models.endpoints import Completion, EndpointReply
 from polyhop.warehouse.open_models import current_run
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -58,7 +58,7 @@ class Recording:
 
     def call(
         self, messages: Sequence[Mapping[str, str]], name: str, reply: type[BaseModel], max_output_tokens: int
-    ) -> Answer[Completion]:
+    ) -> EndpointReply[Completion]:
         """What the model said to these messages."""
         asked = content_hash(name, str(max_output_tokens), *(message["content"] for message in messages))
         with self._lock:
@@ -72,7 +72,7 @@ class Recording:
                     file.write(_line(new))
                 self._known[asked] = new
             row = self.calls[asked] = self._known[asked]
-        return Answer(Completion(row["text"], "", row["is_cut"]), row["text"], *row["tokens"])
+        return EndpointReply(Completion(row["text"], "", row["is_cut"]), row["text"], *row["tokens"])
 
 
 def _line(row: Mapping[str, Any]) -> str:

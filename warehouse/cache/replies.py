@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polyhop.schemas.chat import Rung, Usage
+from polyhop.schemas.chat import Repair, Usage
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.text import content_hash
 from polyhop.warehouse.cache.database import Change, SharedDatabase
@@ -136,7 +136,7 @@ class StoredReply:
 
     text: str
     model: str
-    rung: Rung
+    repair: Repair
     attempts: int
     usage: Usage
 
@@ -174,7 +174,7 @@ class TaskCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BatchPart:
     """Requests that are submitted together: the provider's id of their batch ("": not noted yet), the worst case."""
 
     key: str
@@ -284,10 +284,10 @@ class ReplyCache:
 
         self._database.transact(freeze)
 
-    def parts(self, model: str) -> list[Part]:
+    def parts(self, model: str) -> list[BatchPart]:
         """Parts of a model that are frozen or submitted."""
         rows = self._database.read("read_parts", {"model": model})
-        return [Part(row[0], row[1], row[2], usage_of(row[3:])) for row in rows]
+        return [BatchPart(row[0], row[1], row[2], usage_of(row[3:])) for row in rows]
 
     def part_requests(self, part: str) -> dict[str, WantedRequest]:
         """The requests of a part that did not come back yet, by key."""
@@ -333,9 +333,9 @@ class ReplyCache:
         """Cost of a model's calls that returned a text, by task."""
         return {task: usage_of(usage) for task, *usage in self._database.read("sum_answered_calls", {"model": model})}
 
-    def put_reply(self, source: ReplySource, text: str, rung: Rung, attempts: int, usage: Usage) -> None:
+    def put_reply(self, source: ReplySource, text: str, repair: Repair, attempts: int, usage: Usage) -> None:
         """Stores a valid reply as JSON; `attempts` calls were made for it until now, which took `usage`."""
-        row = _reply_row(_document(source, StoredReply(text, source.model, rung, attempts, usage)))
+        row = _reply_row(_document(source, StoredReply(text, source.model, repair, attempts, usage)))
         of_key = {"key": source.key}
         self._database.write(("write_reply", row), ("forget_failure", of_key), ("forget_request", of_key))
 
@@ -425,9 +425,9 @@ _UNREADABLE = (zlib.error, ValueError, TypeError)
 
 def _stored(row: Sequence[Any]) -> StoredReply | None:
     """The reply of a row; None if it cannot be read, so that its raw text is, or it is asked again."""
-    _, model, reply, rung, attempts, *usage = row
+    _, model, reply, repair, attempts, *usage = row
     try:
-        return StoredReply(unpacked(reply), model, Rung(rung), attempts, usage_of(usage))
+        return StoredReply(unpacked(reply), model, Repair(repair), attempts, usage_of(usage))
     except _UNREADABLE:
         return None
 
@@ -496,7 +496,7 @@ def import_replies(cache: ReplyCache, path: Path) -> Imported:
 
 def _document(source: ReplySource, reply: StoredReply) -> dict[str, Any]:
     """A reply as a row of the exported table."""
-    own = {"reply": reply.text, "rung": reply.rung.value, "attempts": reply.attempts}
+    own = {"reply": reply.text, "rung": reply.repair.value, "attempts": reply.attempts}
     return {**asdict(source), **own, **asdict(reply.usage)}
 
 
@@ -520,7 +520,7 @@ def _fault(row: dict[str, Any]) -> str | None:
     if not re.fullmatch(r"[0-9a-f]{64}", row["key"]):
         return "key is not 64 hexadecimal digits"
     repair = row["rung"]
-    if repair not in set(Rung):
+    if repair not in set(Repair):
         return f"'{repair[:40]}' is not a kind of repair"
     numbers = {name: row[name] for name in _NUMBERS if row[name] is not None}
     wrong = [name for name, number in numbers.items() if not math.isfinite(number) or number < 0]

@@ -11,7 +11,7 @@ from pkgutil import resolve_name
 from typing import cast
 
 from polyhop.schemas.errors import ConfigurationError, install_words
-from polyhop.schemas.graph import GraphLine, Node, Statement
+from polyhop.schemas.graph import GraphLine, Statement, StatementNode
 from polyhop.schemas.records import BadRecord
 from polyhop.warehouse.files.records import (
     FaultError,
@@ -81,7 +81,9 @@ def _statement(row: Row, _source: str) -> Statement:
         raise FaultError("missing subject")
     if not isinstance(node, Mapping):
         raise FaultError(f"the subject is not an object with an id but {kind_of(node)}")
-    subject = Node(_id("subject", node), _text("name of the subject", node.get("name")), _types("subject", node))
+    subject = StatementNode(
+        _id("subject", node), _text("name of the subject", node.get("name")), _types("subject", node)
+    )
     if predicate is None or predicate == "":
         raise FaultError("missing predicate")
     name = checked_name("predicate", predicate)
@@ -90,13 +92,13 @@ def _statement(row: Row, _source: str) -> Statement:
     return Statement(subject, name, _object(row.fields))
 
 
-def _object(fields: Mapping[str, object]) -> Node:
+def _object(fields: Mapping[str, object]) -> StatementNode:
     """A node with its own id, or a value: a plain one, or an object that says that it is one."""
     node = fields.get("object")
     if node is None:
         raise FaultError("missing object")
     if not isinstance(node, Mapping):
-        return Node("", _text("object", node), is_literal=True)
+        return StatementNode("", _text("object", node), is_literal=True)
     # Whether it says that it is a value, its datatype and its language. Source: algorithms.md 4.3.
     marked = node.get("literal")
     if marked is not None and not isinstance(marked, bool):
@@ -111,7 +113,7 @@ def _object(fields: Mapping[str, object]) -> Node:
         own_id = ""
     else:
         own_id = _id("object", node)
-    return Node(own_id, _text("name of the object", name), _types("object", node), is_literal, **tags)
+    return StatementNode(own_id, _text("name of the object", name), _types("object", node), is_literal, **tags)
 
 
 def _id(end: str, node: Mapping[str, object]) -> str:

@@ -23,8 +23,8 @@ from polyhop.schemas.graph import (
     XSD,
     Description,
     GraphLine,
-    Node,
     Statement,
+    StatementNode,
     label_preference,
     name_without_label,
 )
@@ -34,19 +34,19 @@ from polyhop.warehouse.files import records
 
 # Source: reference/graphs.md; RDF Schema 1.1 (2014), sections 3.3 and 3.6.
 
-Triple = tuple[str, str, Node]
+Triple = tuple[str, str, StatementNode]
 """Subject and predicate by id (an IRI, or `_:` and the name of a blank node), and an object; literals have no id."""
 
 
-def literal(value: str, datatype: str, language: str) -> Node:
+def literal(value: str, datatype: str, language: str) -> StatementNode:
     """A literal; a plain one and one of xsd:string are the same. Source: RDF 1.1 Concepts (2014), section 3.3."""
     stated = "" if datatype == f"{XSD}string" else datatype
-    return Node("", value, (), is_literal=True, datatype=stated, language=language)
+    return StatementNode("", value, (), is_literal=True, datatype=stated, language=language)
 
 
-def node(own_id: str) -> Node:
+def node(own_id: str) -> StatementNode:
     """An IRI or a blank node."""
-    return Node(own_id, "", (), is_literal=False)
+    return StatementNode(own_id, "", (), is_literal=False)
 
 
 def is_label(triple: Triple) -> bool:
@@ -80,12 +80,12 @@ class Vocabulary:
         records.checked_name("subject", subject)
         if is_label(triple):
             records.check_characters("label", value.name)
-            named = Node(subject, value.name)
+            named = StatementNode(subject, value.name)
             return Description(named, label_preference(value.language, self._languages))
         if not value.is_literal:
             records.checked_name("object", value.id)
         if predicate == RDF_TYPE and not value.is_literal:
-            return Description(Node(subject, "", (records.checked_name("type", self.name_of(value.id)),)))
+            return Description(StatementNode(subject, "", (records.checked_name("type", self.name_of(value.id)),)))
         records.check_characters("value", value.name)
         return Statement(node(subject), records.checked_name("predicate", self.name_of(predicate)), value)
 
@@ -193,7 +193,7 @@ def _checked(triple: Triple) -> Triple:
     return triple
 
 
-def _node(term: Term) -> Node:
+def _node(term: Term) -> StatementNode:
     if isinstance(term, Literal):
         return literal(term.value, "" if term.language else term.datatype.value, term.language or "")
     if isinstance(term, QuotedTriple):

@@ -2,8 +2,8 @@
 
 Below URL/INDEX lie files named by their sha256, which never change, among them one list of files for each version; and
 the pointer CURRENT, which names a version and its list. A push writes files, then the list, then the pointer; a pull
-reads the other way round and compares every checksum. Nothing here lists a folder, so a store that lists late harms
-nobody.
+reads the other way round and compares every checksum. Nothing here lists a folder, so stores
+with eventually consistent listings are safe.
 """
 
 import hashlib

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyhop.schemas import errors
-from polyhop.schemas.graph import XSD, Description, GraphLine, Neo4jMapping, Node, Statement
+from polyhop.schemas.graph import XSD, Description, GraphLine, Neo4jMapping, Statement, StatementNode
 from polyhop.schemas.ports import GRAPH_KINDS, HUB_KINDS, NODE_KINDS, GraphKind
 from polyhop.schemas.records import Address, BadRecord
 from polyhop.schemas.text import content_hash
@@ -241,8 +241,8 @@ def _node_lines(row: Mapping[str, Any], mapping: Neo4jMapping) -> Iterator[Graph
         raise FaultError(f"the property {identified}, the node's id, is empty")
     name = str(properties[named]) if named else ""
     check_characters("name", name)
-    yield Description(Node(own_id, name, _types(row, mapping), is_literal=False))
-    subject = Node(own_id, "", is_literal=False)
+    yield Description(StatementNode(own_id, name, _types(row, mapping), is_literal=False))
+    subject = StatementNode(own_id, "", is_literal=False)
     kept = {*mapping.types, *filter(None, (identified, named))}
     for property_name in sorted(properties.keys() - kept):
         predicate = checked_name("name of a property", property_name)
@@ -252,7 +252,7 @@ def _node_lines(row: Mapping[str, Any], mapping: Neo4jMapping) -> Iterator[Graph
 
 
 def _relationship_lines(row: Mapping[str, Any]) -> Iterator[GraphLine]:
-    ends = [Node(checked_name("id", row[end]), "", is_literal=False) for end in ("source", "target")]
+    ends = [StatementNode(checked_name("id", row[end]), "", is_literal=False) for end in ("source", "target")]
     predicate = checked_name("predicate", row["predicate"])
     if not predicate.strip() or not all(end.id.strip() for end in ends):
         raise FaultError("the predicate or the id of an end is empty")
@@ -273,7 +273,7 @@ def _types(row: Mapping[str, Any], mapping: Neo4jMapping) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _values(value: Any) -> Iterator[Node]:
+def _values(value: Any) -> Iterator[StatementNode]:
     """The literals of a property: one, or one for each element of a list; none for vectors and bytes."""
     if isinstance(value, list):
         # Longer lists of fractions are vectors, which are not read; chosen: encoders have hundreds of numbers.
@@ -283,7 +283,7 @@ def _values(value: Any) -> Iterator[Node]:
         return
     text, datatype = _literal(value)
     if datatype is not None:
-        yield Node("", text, (), is_literal=True, datatype=datatype)
+        yield StatementNode("", text, (), is_literal=True, datatype=datatype)
 
 
 def _literal(value: Any) -> tuple[str, str | None]:

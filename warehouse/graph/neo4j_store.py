@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from polyhop.schemas.errors import AlgorithmError, ContractError, MissingArtefactError, StoreConflictError, StoreError
 from polyhop.schemas.graph import (
     Activation,
+    ActivationSeed,
     Chain,
     ChainRule,
     Entity,
     Hop,
     Match,
-    Seed,
     SeedRule,
     SpreadQuestion,
     SpreadRule,
@@ -72,7 +72,9 @@ class Neo4jGraph:
                 matches[entity] = max(matches.get(entity, "vector"), name.match, key=_SURENESS.index)
         found = [(self._number_of[key], float(score)) for key, score in record["seeds"]]
         largest = max(score for _, score in found)
-        made = [Seed(entity, score, score / largest, matches.get(entity, "vector")) for entity, score in found]
+        made = [
+            ActivationSeed(entity, score, score / largest, matches.get(entity, "vector")) for entity, score in found
+        ]
         labels: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
         for row in record["relations"]:
             labels[numbers[row["source"]], numbers[row["target"]]].append(row["relation"])
@@ -80,7 +82,7 @@ class Neo4jGraph:
             seeds=tuple(sorted(made, key=lambda seed: (-round(seed.activation, 12), seed.entity))),  # algorithms.md 0.3
             entities=entities[order],
             values=np.array(record["values"], dtype=np.float64)[order],
-            chains=[_chain([numbers[n] for n in row["places"]], row["score"], labels) for row in record["found"]],
+            chains=[_chain([numbers[n] for n in row["entities"]], row["score"], labels) for row in record["found"]],
             is_cut=bool(record["is_cut"]),
             seconds=seconds,
         )

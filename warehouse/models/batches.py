@@ -18,10 +18,10 @@ from polyhop.schemas import errors
 from polyhop.schemas.chat import JOBS, ChatRequest, Usage
 from polyhop.schemas.settings import ModelSettings
 from polyhop.schemas.text import plural
-from polyhop.warehouse.cache.replies import Part, ReplyCache, ReplySource, WantedRequest, claims_of
+from polyhop.warehouse.cache.replies import BatchPart, ReplyCache, ReplySource, WantedRequest, claims_of
 from polyhop.warehouse.models.budget import Budget, count_prompt_tokens, count_tokens, plausible_counts
 from polyhop.warehouse.models.calls import MAX_PAUSE_SECONDS, wait_seconds
-from polyhop.warehouse.models.endpoints import Answer, CallFailedError, Completion
+from polyhop.warehouse.models.endpoints import CallFailedError, Completion, EndpointReply
 from polyhop.warehouse.models.litellm_client import BatchEndpoint, BatchState, batch_reply
 from polyhop.warehouse.models.replies import longest_reply
 from polyhop.warehouse.statements import noted
@@ -126,7 +126,7 @@ class Batches:
         if keys:
             yield keys, worst
 
-    def _submitted(self, part: Part) -> str:
+    def _submitted(self, part: BatchPart) -> str:
         """Number of the part's batch; made now, unless a run that was killed or lost its connection has made it."""
         with self._claims.held(part.key, lambda: False):
             known = {each.key: each.batch_id for each in self._replies.parts(self._model)}
@@ -136,7 +136,7 @@ class Batches:
             self._replies.note_submission(part.key, state.batch_id)
             return state.batch_id
 
-    def _created(self, part: Part) -> BatchState:
+    def _created(self, part: BatchPart) -> BatchState:
         lines = b"".join(_line(key, body) for key, body in self._replies.part_bodies(part.key))
         try:
             return self._endpoint.create(part.key, lines)
@@ -197,10 +197,10 @@ class Batches:
             count,
         )
 
-    def _own(self) -> list[Part]:
+    def _own(self) -> list[BatchPart]:
         return [part for part in self._replies.parts(self._model) if part.index == self._index]
 
-    def _collect(self, part: Part, state: BatchState) -> None:
+    def _collect(self, part: BatchPart, state: BatchState) -> None:
         """Ends the calls of a part by what came back, in any order.
 
         What did not come was not answered in time; of a complete batch it was, and is booked at its worst case.
@@ -221,7 +221,7 @@ class Batches:
         expired = [(request, "", Usage(1), "Expired") for request in left.values()]
         self._end([*came, *(unknown if state.is_complete else expired)], part.key)
 
-    def _read(self, request: WantedRequest, answer: Answer[Completion] | None) -> tuple[str, Usage]:
+    def _read(self, request: WantedRequest, answer: EndpointReply[Completion] | None) -> tuple[str, Usage]:
         """The text of a reply, and what it took."""
         if answer is None:
             return "", Usage(1)
@@ -238,7 +238,7 @@ class Batches:
             self._budget.book(usage, request.worst)
             self.spent += usage
 
-    def _refused(self, part: Part) -> None:
+    def _refused(self, part: BatchPart) -> None:
         """Ends the calls of a part that was not taken, and forgets it: its requests will be wanted again."""
         requests = self._replies.part_requests(part.key).values()
         ends = [(request, "", Usage(1), "ModelRejectedError") for request in requests]

@@ -24,7 +24,7 @@ from polyhop.schemas.chat import Usage
 from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource, claims_of
 from polyhop.warehouse.models.budget import Budget, count_tokens, plausible_counts
-from polyhop.warehouse.models.endpoints import Answer, CallFailedError
+from polyhop.warehouse.models.endpoints import CallFailedError, EndpointReply
 from polyhop.warehouse.statements import noted
 
 _LOG = logging.getLogger(__name__)
@@ -226,7 +226,12 @@ class PaidCalls:
         return retrying(attempt)
 
     def _call(
-        self, request: PaidRequest, tokens: int, longest: int, send: Callable[[], Answer[T]], read: Callable[[T], R]
+        self,
+        request: PaidRequest,
+        tokens: int,
+        longest: int,
+        send: Callable[[], EndpointReply[T]],
+        read: Callable[[T], R],
     ) -> R:
         """One call, in the journal at its worst case before it is sent, and at what it took once it has ended.
 

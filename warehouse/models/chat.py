@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from polyhop.schemas import errors
-from polyhop.schemas.chat import ChatOutcome, ChatRequest, ReplyT, Rung, Usage
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, Repair, ReplyT, Usage
 from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource, StoredReply
 from polyhop.warehouse.models.batches import Batches
@@ -42,7 +42,7 @@ _OUTAGES: dict[str, type[errors.ModelError]] = {
 _REASK = Path(__file__).parent / "prompts" / "reask.md"
 
 Outcomes = dict[str, ChatOutcome[Any]]
-_outcome = partial(ChatOutcome, reply=None, is_cached=False, rung=None, attempts=0, error_class="", error="")
+_outcome = partial(ChatOutcome, reply=None, is_cached=False, repair=None, attempts=0, error_class="", error="")
 
 
 class Chat(PaidCalls):
@@ -135,12 +135,12 @@ class Chat(PaidCalls):
                 if raw.error_class:
                     continue
                 try:
-                    reply, rung = read_reply(raw.text, request.task.reply)
+                    reply, repair = read_reply(raw.text, request.task.reply)
                 except (errors.MalformedReplyError, errors.ReplyRefusedError) as error:
                     self._replies.note_unread(key, type(error).__name__)
                     continue
                 usage = sum((other.usage for other in texts), Usage())
-                stored = StoredReply("", self.model, rung, self._replies.call_count(key), usage)
+                stored = StoredReply("", self.model, repair, self._replies.call_count(key), usage)
                 paid = replace(_paid_before(reply, stored), is_cached=False)  # by this request, even if counted before
                 outcomes[key] = self._stored(self._source(key, request), request, paid)
                 break
@@ -173,7 +173,7 @@ class Chat(PaidCalls):
         form = request.task.reply
         prepare(self.model, self._settings.api_base)  # imports are not the server's seconds
 
-        def read(said: Completion) -> tuple[ReplyT, Rung]:
+        def read(said: Completion) -> tuple[ReplyT, Repair]:
             try:
                 if said.refusal:
                     raise errors.ReplyRefusedError(f"The model declined to answer: {said.refusal[:200].rstrip('.')}.")
@@ -181,7 +181,7 @@ class Chat(PaidCalls):
                     raise errors.MalformedReplyError(
                         f"The reply ended at its limit of {longest} tokens; the whole of it is needed, in fewer words."
                     )
-                reply, rung = read_reply(said.text, form)
+                reply, repair = read_reply(said.text, form)
             except (errors.MalformedReplyError, errors.ReplyRefusedError) as error:
                 if len(messages) > 1:  # the second bad reply is the last
                     error.retryable = False
@@ -189,16 +189,16 @@ class Chat(PaidCalls):
                     inputs = {"reason": str(error), "reply": said.text[:SHOWN_CHARACTERS]}
                     messages.append({"role": "user", "content": read_prompt(_REASK).render(inputs)})
                 raise
-            return reply, rung if len(messages) == 1 else Rung.REASKED
+            return reply, repair if len(messages) == 1 else Repair.REASKED
 
-        def attempt() -> tuple[ReplyT, Rung]:
+        def attempt() -> tuple[ReplyT, Repair]:
             tokens = sum(count_tokens(message["content"], self.model) + MESSAGE_TOKENS for message in messages)
             send = partial(self._completions.call, messages, request.task.name, form, longest)
             return self._call(asked, tokens, longest, send, read)
 
         found: dict[str, Any]
         try:
-            found = dict(zip(("reply", "rung"), self._attempts(asked, attempt), strict=True))
+            found = dict(zip(("reply", "repair"), self._attempts(asked, attempt), strict=True))
         except errors.ModelError as error:
             found = {"error_class": type(error).__name__, "error": in_attempts(str(error), asked.usage.calls)}
             if isinstance(error, errors.ModelRateLimitError):
@@ -244,12 +244,12 @@ class Chat(PaidCalls):
             return replace(outcome, attempts=attempts)
         text = canonical_json(outcome.reply)
         reply = request.task.reply.model_validate_json(text)
-        self._replies.put_reply(source, text, outcome.rung or Rung.AS_IS, attempts, outcome.usage)
+        self._replies.put_reply(source, text, outcome.repair or Repair.AS_IS, attempts, outcome.usage)
         return replace(outcome, reply=reply, attempts=attempts)
 
 
 def _paid_before(reply: BaseModel, stored: StoredReply) -> ChatOutcome[Any]:
-    known: dict[str, Any] = {"rung": stored.rung, "attempts": stored.attempts, "usage": stored.usage}
+    known: dict[str, Any] = {"repair": stored.repair, "attempts": stored.attempts, "usage": stored.usage}
     return _outcome(reply=reply, model=stored.model, is_cached=True, **known)
 
 

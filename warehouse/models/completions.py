@@ -20,9 +20,9 @@ from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.models import litellm_client
 from polyhop.warehouse.models.budget import table_entry
 from polyhop.warehouse.models.endpoints import (
-    Answer,
     CallFailedError,
     Completion,
+    EndpointReply,
     Failure,
     Reach,
     Refusal,
@@ -190,7 +190,7 @@ class Completions:
 
     def call(
         self, messages: Sequence[Mapping[str, str]], name: str, reply: type[BaseModel], max_output_tokens: int
-    ) -> Answer[Completion]:
+    ) -> EndpointReply[Completion]:
         """Returns the model's reply to messages.
 
         Raises:
@@ -215,7 +215,7 @@ class Completions:
         self._is_form_proven = True
         return answer
 
-    def _answer(self, messages: list[dict[str, str]], parameters: dict[str, Any]) -> Answer[Completion]:
+    def _answer(self, messages: list[dict[str, str]], parameters: dict[str, Any]) -> EndpointReply[Completion]:
         if self._server is None:
             return litellm_client.complete(self._model, self._settings, messages, parameters)
         document = self._server.post("chat/completions", {"messages": messages, **parameters})

@@ -218,7 +218,7 @@ def within(seconds: float, call: Callable[[], T]) -> T:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[T]):
+class EndpointReply(Generic[T]):
     """A model's answer: the value, its text for the journal, and the reported tokens (0: none)."""
 
     value: T
@@ -251,7 +251,7 @@ def whole_number(digits: str) -> int | float:
 _MOST_DIGITS = 40  # chosen: twice those of 64 bits
 
 
-def completion_of(document: Any) -> Answer[Completion]:
+def completion_of(document: Any) -> EndpointReply[Completion]:
     """The first choice of a chat completion in OpenAI's form.
 
     Fields of another type than the protocol's count as absent; without any choice the reply is empty.
@@ -269,7 +269,7 @@ def completion_of(document: Any) -> Answer[Completion]:
     stopped = "its content filter stopped it" if reason == "content_filter" else ""
     text = errors.without_values(content) if isinstance(content, str) else ""
     completion = Completion(text, errors.redact(refused or stopped), reason == "length")
-    return Answer(
+    return EndpointReply(
         completion, text, token_count(usage.get("prompt_tokens")), token_count(usage.get("completion_tokens"))
     )
 

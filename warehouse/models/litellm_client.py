@@ -23,9 +23,9 @@ from pydantic import BaseModel
 from polyhop.schemas import errors
 from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.models.endpoints import (
-    Answer,
     CallFailedError,
     Completion,
+    EndpointReply,
     Failure,
     Reach,
     Refusal,
@@ -199,7 +199,7 @@ def guarded(call: Callable[[], Any], seconds: float, model: str, where: str) -> 
 
 def complete(
     model: str, settings: ModelSettings, messages: Sequence[dict[str, str]], parameters: dict[str, Any]
-) -> Answer[Completion]:
+) -> EndpointReply[Completion]:
     """Returns a model's reply to messages.
 
     Raises:
@@ -326,7 +326,7 @@ def _batch_state(batch: Any) -> BatchState:
     return BatchState(batch.id, batch.status in _OVER, batch.status == "completed", refusal, files)
 
 
-def batch_reply(line: bytes) -> tuple[str, Answer[Completion] | None, str]:
+def batch_reply(line: bytes) -> tuple[str, EndpointReply[Completion] | None, str]:
     """Custom id of a line of a batch's files ("": it cannot be read), its answer, and the class of its error."""
     try:
         document = json.loads(line, parse_int=whole_number)

@@ -94,7 +94,7 @@ class EmbeddingGateway(PaidCalls):
                     f"{str(error).rstrip('.')}. No text was encoded; start the server, or correct encoder.api_base."
                 ) from error
 
-    def _send(self, texts: Sequence[str], *, is_question: bool) -> endpoints.Answer[list[Any]]:
+    def _send(self, texts: Sequence[str], *, is_question: bool) -> endpoints.EndpointReply[list[Any]]:
         """The lists of numbers of texts, as they came."""
         try:
             document = self._document(texts, is_question=is_question)
@@ -113,7 +113,7 @@ class EmbeddingGateway(PaidCalls):
             rows = [row for _, row in sorted(zip(numbers, rows, strict=True), key=lambda pair: pair[0] or 0)]
         usage = document.get("usage")
         tokens = endpoints.token_count(usage.get("prompt_tokens") if isinstance(usage, dict) else None)
-        return endpoints.Answer([row.get("embedding") for row in rows], "", tokens, 0)
+        return endpoints.EndpointReply([row.get("embedding") for row in rows], "", tokens, 0)
 
     def _document(self, texts: Sequence[str], *, is_question: bool) -> Any:
         """A reply in the form of OpenAI's embeddings."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from polyhop.schemas.chat import ChatTask, ReplyT, Rung
+from polyhop.schemas.chat import ChatTask, Repair, ReplyT
 from polyhop.schemas.errors import MalformedReplyError, ReplyRefusedError
 
 MAX_CHARACTERS = 200_000  # chosen: longer than models write (some 50,000 tokens); bounds what reading takes
@@ -54,7 +54,7 @@ def longest_reply(chosen: int, task: ChatTask[Any]) -> int:
     return chosen or REPLY_TOKENS.get(task.name, task.max_output_tokens)
 
 
-def read_reply(text: str, reply: type[ReplyT]) -> tuple[ReplyT, Rung]:
+def read_reply(text: str, reply: type[ReplyT]) -> tuple[ReplyT, Repair]:
     """The valid reply in a model's text, and how much help it needed.
 
     Raises:
@@ -67,13 +67,17 @@ def read_reply(text: str, reply: type[ReplyT]) -> tuple[ReplyT, Rung]:
     if len(text) > MAX_CHARACTERS:
         raise MalformedReplyError(f"The reply has {len(text)} characters, more than {MAX_CHARACTERS}; it was not read.")
     problem = "there is no JSON in it"
-    for rung, parse in ((Rung.AS_IS, _whole), (Rung.UNWRAPPED, _unwrapped), (Rung.REPAIRED, partial(_repaired, reply))):
+    for repair, parse in (
+        (Repair.AS_IS, _whole),
+        (Repair.UNWRAPPED, _unwrapped),
+        (Repair.REPAIRED, partial(_repaired, reply)),
+    ):
         found, said = _valid(parse(text), reply)
         problem = said or problem
         if any(other != found[0] for other in found[1:]):
             raise MalformedReplyError("The reply holds several different answers.")
         if found:
-            return found[0], rung
+            return found[0], repair
     if _is_refusal(text):
         raise ReplyRefusedError(f"The model declined to answer: {text[:200]}")
     raise MalformedReplyError(f"The reply is not what was asked for: {problem}.")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError
-from polyhop.schemas.graph import Match, RelationGraph, Seed, SeedRule, SeedScore, SpreadQuestion, SpreadRule
+from polyhop.schemas.graph import ActivationSeed, Match, RelationGraph, SeedRule, SeedScore, SpreadQuestion, SpreadRule
 from polyhop.worker.ranking.fusion import DECIMALS, best
 from polyhop.worker.ranking.similarity import cosines
 
@@ -30,7 +30,7 @@ Search = Callable[[NDArray[np.float32], int], NDArray[np.intp]]
 
 def find_seeds(
     vectors: NDArray[np.float32], question: SpreadQuestion, rule: SeedRule, search: Search | None = None
-) -> tuple[Seed, ...]:
+) -> tuple[ActivationSeed, ...]:
     """Finds the seeds of a question's activation.
 
     Args:
@@ -100,7 +100,7 @@ def seed_scores(
     return similarity if score == "entity" else (1 + similarity) / 2
 
 
-def normalised(found: Iterable[tuple[int, float, Match]]) -> tuple[Seed, ...]:
+def normalised(found: Iterable[tuple[int, float, Match]]) -> tuple[ActivationSeed, ...]:
     """Seeds from (entity, score, match): scores not above 0 dropped, duplicates joined, divided by the largest.
 
     Source: algorithms.md 1.5 step 2, G-QASA-3.
@@ -111,7 +111,7 @@ def normalised(found: Iterable[tuple[int, float, Match]]) -> tuple[Seed, ...]:
         if score > 0 and (before is None or (score, _sureness(match)) > (before[0], _sureness(before[1]))):
             kept[entity] = score, match
     largest = max((score for score, _ in kept.values()), default=1.0)
-    seeds = [Seed(entity, score, score / largest, match) for entity, (score, match) in kept.items()]
+    seeds = [ActivationSeed(entity, score, score / largest, match) for entity, (score, match) in kept.items()]
     return tuple(sorted(seeds, key=lambda seed: (-round(seed.activation, DECIMALS), seed.entity)))
 
 

@@ -141,7 +141,7 @@ def cover(
         choose: Passages chosen for what they add; the rest follows by score.
 
     Returns:
-        Places 0..m-1 of `scores` in their new order.
+        Indices 0..m-1 of `scores` in their new order.
     Source: algorithms.md 2B.3 step 4.
     Cost: O(m * n_stems) per passage that still adds a stem.
     """
@@ -157,9 +157,9 @@ def cover(
         if not added[free].any():
             break
         value = np.where(free, np.round(scores + added, DECIMALS), -np.inf)
-        place = int(value.argmax())
-        order.append(place)
-        free[place] = False
+        index = int(value.argmax())
+        order.append(index)
+        free[index] = False
     return [*order, *np.flatnonzero(free).tolist()]
 
 

@@ -62,7 +62,7 @@ def search_paths(
 
 
 def without_duplicates(paths: Sequence[Path]) -> list[Path]:
-    """Paths that say something of their own, in order and direction as first seen.
+    """Paths without duplicates and parts of other paths, in order and direction as first seen.
 
     Source: algorithms.md 1.5 step 5 (i), (ii).
     """

@@ -83,10 +83,10 @@ def reciprocal_rank_fusion(lists: Sequence[Sequence[int]], k: float = 60.0) -> l
     Cost: O(items log items).
     """
     ranks: dict[int, list[float]] = {}
-    for place, items in enumerate(lists):
+    for list_index, items in enumerate(lists):
         for rank, item in enumerate(dict.fromkeys(items), start=1):
-            ranks.setdefault(item, [inf] * len(lists))[place] = rank
-    scored = [(item, fsum(1 / (k + rank) for rank in places), places) for item, places in ranks.items()]
+            ranks.setdefault(item, [inf] * len(lists))[list_index] = rank
+    scored = [(item, fsum(1 / (k + rank) for rank in in_lists), in_lists) for item, in_lists in ranks.items()]
     scored.sort(key=lambda entry: (-round(entry[1], DECIMALS), entry[2], entry[0]))
     return [(item, score) for item, score, _ in scored]
 

@@ -16,7 +16,7 @@ from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.graph import NamedTriple, gathered
 from polyhop.schemas.hub_paths import RootWalk, StoredHubs, candidate_layer, joined, layer_at
 from polyhop.schemas.hubs import LEVELS, HubGraph, HubPaths, HubRows, Numbers
-from polyhop.schemas.propositions import Rows, StoredTexts
+from polyhop.schemas.propositions import CompressedRows, StoredTexts
 from polyhop.schemas.text import entity_id, node_id, norm_ws
 from polyhop.worker.ranking.fusion import DECIMALS, best, contenders
 from polyhop.worker.ranking.similarity import cosines
@@ -328,10 +328,10 @@ class TopicWalk:
 Pairs = NDArray[np.int64]
 
 
-def linked(pairs: Pairs, count: int) -> Rows:
+def linked(pairs: Pairs, count: int) -> CompressedRows:
     """Passages of each of `count` triples or hubs, ascending, from pairs in any order, shape (e, 2)."""
     pairs = pairs[np.argsort(pairs[:, 1], kind="stable")]
-    return Rows.of(pairs[:, 0], pairs[:, 1], count)
+    return CompressedRows.of(pairs[:, 0], pairs[:, 1], count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +385,7 @@ def rank_passages(
     levels: Iterable[tuple[Sequence[ScoredHub], Sequence[Sequence[tuple[int, float]]]]],
     scores: Scores,
     paths: HubPaths,
-    stating: Rows,
+    stating: CompressedRows,
 ) -> list[tuple[int, float]]:
     """Passages with their scores, each once, level by level; equal scores by passage number."""
     ranked: dict[int, float] = {}

@@ -135,7 +135,7 @@ def bipartite_transition(
     indices, is_title, indptr = walked.indices, walked.is_title, walked.indptr
     shape, lengths = (graph.passage_count, graph.entity_count), np.diff(indptr)
     starts = indptr.astype(np.int32) if indptr[-1] < np.iinfo(np.int32).max else indptr
-    # in place, for memory that nobody had yet costs more than the arithmetic; a product with ones adds in order
+    # multiplied into existing arrays: fresh memory costs more than the arithmetic; a product with ones adds in order
     to_entities = sparse.csc_array((weights, indices, starts), shape=shape[::-1])
     to_passages = sparse.csr_array((weights.copy(), indices, starts), shape=shape)
     np.multiply(to_passages.data, title_boost, out=to_passages.data, where=is_title)
@@ -336,9 +336,9 @@ def _push(edges: _Edges, start: _Start, restart: float, eps: float, max_pushes: 
         targets, shares = indices[indptr[node] : indptr[node + 1]], data[indptr[node] : indptr[node + 1]]
         if len(targets) == 0:
             targets, shares = seeded, seed_weights
-        for place in range(len(targets)):
-            target = targets[place]
-            residual[target] += (1 - restart) * mass * shares[place]
+        for index in range(len(targets)):
+            target = targets[index]
+            residual[target] += (1 - restart) * mass * shares[index]
             if not waiting[target] and residual[target] > thresholds[target]:
                 waiting[target] = True
                 queue[(head + size) % n] = target
@@ -546,14 +546,14 @@ class ThinWalk:
 def _found(mass: Mass, nodes: NDArray[np.integer]) -> NDArray[np.float64]:
     """Mass of these nodes."""
     numbers, held = mass
-    places = np.searchsorted(numbers, nodes)
-    return np.where(np.append(numbers, -1)[places] == nodes, np.append(held, 0.0)[places], 0.0)
+    indices = np.searchsorted(numbers, nodes)
+    return np.where(np.append(numbers, -1)[indices] == nodes, np.append(held, 0.0)[indices], 0.0)
 
 
 def _summed(nodes: NDArray[np.integer], masses: NDArray[np.float64]) -> Mass:
     """Sums the mass that arrives at each node in several parts."""
-    distinct, places = np.unique(nodes, return_inverse=True)
-    return distinct, np.bincount(places, masses, len(distinct)).astype(np.float64, copy=False)
+    distinct, inverse = np.unique(nodes, return_inverse=True)
+    return distinct, np.bincount(inverse, masses, len(distinct)).astype(np.float64, copy=False)
 
 
 def relabelled(graph: BipartiteGraph, labels: Sequence[str]) -> BipartiteGraph:
@@ -570,13 +570,13 @@ def relabelled(graph: BipartiteGraph, labels: Sequence[str]) -> BipartiteGraph:
     entities = numbers[graph.indices]
     stays = entities >= 0
     width = max(len(keys), 1)
-    cells, places = np.unique(graph.rows[stays].astype(np.int64) * width + entities[stays], return_inverse=True)
+    cells, inverse = np.unique(graph.rows[stays].astype(np.int64) * width + entities[stays], return_inverse=True)
     per_passage = np.bincount(cells // width, minlength=graph.passage_count)
     return BipartiteGraph(
         indptr=np.concatenate(([0], np.cumsum(per_passage))).astype(np.int64),
         indices=(cells % width).astype(np.int32),
-        tf=np.asarray(np.bincount(places, graph.tf[stays], len(cells)), dtype=np.float64),
-        is_title=np.bincount(places, graph.is_title[stays], len(cells)) > 0,
+        tf=np.asarray(np.bincount(inverse, graph.tf[stays], len(cells)), dtype=np.float64),
+        is_title=np.bincount(inverse, graph.is_title[stays], len(cells)) > 0,
         keys=tuple(keys),
     )
 

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.propositions import PropositionGraph, Rows
+from polyhop.schemas.propositions import CompressedRows, PropositionGraph
 from polyhop.worker.ranking.fusion import DECIMALS, best
 from polyhop.worker.ranking.proposition_walks import (
     Focus,
@@ -40,7 +40,7 @@ _CANCELLING = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class PropositionLink:
     """Step of a path: an entity that both name, an entity and its synonym, or (both None) a jump."""
 
     kind: Kind
@@ -53,12 +53,12 @@ class PropositionPath:
     """Propositions by number, one connection fewer than these, and how similar they are together to the question."""
 
     propositions: tuple[int, ...]
-    connections: tuple[Connection, ...]
+    connections: tuple[PropositionLink, ...]
     score: float
 
 
 @dataclass(frozen=True, slots=True)
-class PathSearch:
+class PropositionPathQuery:
     """Propositions to search for paths."""
 
     propositions: Numbers  # Shape (u,): those that paths are made of, ascending.
@@ -77,7 +77,7 @@ class FoundPaths:
 
 
 def search_paths(
-    graph: PropositionGraph, searches: Sequence[PathSearch], rule: PathRule, texts_of: TextsOf, encode: Encode
+    graph: PropositionGraph, searches: Sequence[PropositionPathQuery], rule: PathRule, texts_of: TextsOf, encode: Encode
 ) -> list[FoundPaths]:
     """Searches paths for each question of a micro-batch.
 
@@ -127,7 +127,7 @@ class _Paths:
             PropositionPath(
                 tuple(members),
                 tuple(
-                    Connection(_KINDS[kind], *(None if entity == _NO_ENTITY else entity for entity in pair))
+                    PropositionLink(_KINDS[kind], *(None if entity == _NO_ENTITY else entity for entity in pair))
                     for kind, pair in zip(kinds, ends, strict=True)
                 ),
                 score,
@@ -139,7 +139,7 @@ class _Paths:
 class _Beam:
     """The beam of one question, and what it grows in."""
 
-    def __init__(self, graph: PropositionGraph, search: PathSearch, rule: PathRule) -> None:
+    def __init__(self, graph: PropositionGraph, search: PropositionPathQuery, rule: PathRule) -> None:
         self.numbers = search.propositions
         self.question = _unit(search.question[None, :])[0]
         self._rule = rule
@@ -226,14 +226,14 @@ class _Links:
         owners, offsets = graph.entities.gathered(propositions)
         self._numbers, entities = np.unique(graph.entities.indices[offsets], return_inverse=True)
         count = len(self._numbers)
-        self._entities = Rows.of(owners, entities, len(propositions))
-        self._propositions = Rows.of(entities, owners, count)
+        self._entities = CompressedRows.of(owners, entities, len(propositions))
+        self._propositions = CompressedRows.of(entities, owners, count)
         owners, offsets = graph.synonyms.gathered(self._numbers)
         synonyms = graph.synonyms.indices[offsets]
         position = np.minimum(np.searchsorted(self._numbers, synonyms), max(0, count - 1))
         is_linked = (graph.similarities[offsets] >= synonym_threshold) & (self._numbers[position] == synonyms)
         itself = np.arange(count)
-        self._reached = Rows.of(
+        self._reached = CompressedRows.of(
             np.concatenate((itself, owners[is_linked])), np.concatenate((itself, position[is_linked])), count
         )
 
@@ -358,7 +358,7 @@ def rank_passages(
         for question, first in zip(questions, found, strict=True)
     ]
     searches = {
-        number: PathSearch(part.propositions, index.vectors[part.propositions], questions[number].vector)
+        number: PropositionPathQuery(part.propositions, index.vectors[part.propositions], questions[number].vector)
         for number, part in enumerate(parts)
         if part is not None and len(part.propositions)
     }

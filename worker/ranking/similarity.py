@@ -236,11 +236,11 @@ def passages_of_entities(
     Cost: O(mentions of these entities, sorted).
     """
     starts, edges = gathered(mentions.indptr, entities)
-    passages, places = np.unique(mentions.passages[edges], return_inverse=True)
+    passages, inverse = np.unique(mentions.passages[edges], return_inverse=True)
     values = np.repeat(scores, np.diff(starts))
     largest = np.full(len(passages), -np.inf)
-    np.maximum.at(largest, places, values)
-    sums = np.bincount(places, values, len(passages))
+    np.maximum.at(largest, inverse, values)
+    sums = np.bincount(inverse, values, len(passages))
     order = np.lexsort((passages, -np.round(sums, DECIMALS), -np.round(largest, DECIMALS)))[:count]
     return passages[order].astype(np.intp), largest[order]
 

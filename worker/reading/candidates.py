@@ -19,22 +19,22 @@ from polyhop.schemas.names import FUNCTION_WORDS, name_tokens
 from polyhop.schemas.text import norm_answer
 from polyhop.schemas.types import TITLES_OF_PERSONS
 from polyhop.schemas.values import find_dates, values_in
-from polyhop.worker.reading.pages import CorpusPages, OwnPage, Page, PageSentence, singulars, subject_span
+from polyhop.worker.reading.pages import CorpusPages, OwnPage, ParsedPassage, PassageSentence, singulars, subject_span
 from polyhop.worker.reading.question import (
     ANY,
     DATE,
+    LOCATION,
     NATIONALITY,
     NUMBER,
     PERSON,
-    PLACE,
     YEAR,
-    Asked,
     ParsedQuestion,
+    QuestionParts,
     asked_of,
     forms_of,
     stem_of,
 )
-from polyhop.worker.reading.word_lists import geography, is_country_or_state, places_in, words
+from polyhop.worker.reading.word_lists import country_mentions, geography, is_country_or_state, words
 
 DATED, YEARS, COUNTED, NAMED, PEOPLE, PHRASE, SUBJECT = "D", "Y", "#", "N", "A", "P", "S"
 """Kinds of candidates: dates, bare years, numbers, names, demonyms, lower-case phrases, and what the page is about
@@ -71,8 +71,8 @@ class Candidate(NamedTuple):
     """A possible answer in a sentence of a page."""
 
     span: PreparedSpan
-    sentence: PageSentence
-    page: Page
+    sentence: PassageSentence
+    page: ParsedPassage
 
     @property
     def key(self) -> str:
@@ -85,22 +85,22 @@ class Candidate(NamedTuple):
         return self.sentence.text[: self.span.start]
 
 
-def find_candidates(question: ParsedQuestion, page: Page) -> list[Candidate]:
+def find_candidates(question: ParsedQuestion, page: ParsedPassage) -> list[Candidate]:
     """Candidates of a passage, sentence by sentence, without those that the question names itself.
 
     Source: reader.md 6.2. Cost: O(characters of the page).
     """
     asked = f" {norm_answer(question.text)} "
     said = frozenset(question.words)
-    asks_country = question.expected == PLACE and not _COUNTRY_HEADS.isdisjoint(question.head)
+    asks_country = question.expected == LOCATION and not _COUNTRY_HEADS.isdisjoint(question.head)
     found = []
     for sentence in page.sentences:
         spans: Iterable[PreparedSpan] = _spans(sentence, question.expected, asks_country=asks_country)
         own = _page_subject(question, page, sentence)
-        if own is not None:  # it takes the place of a part of its name
+        if own is not None:  # it replaces a part of its name
             begin, end, parts = own.start, own.end, frozenset(own.tokens)
-            beside = (one for one in spans if one.start >= end or one.end <= begin or not parts.issuperset(one.tokens))
-            spans = chain([own], beside)
+            outside = (one for one in spans if one.start >= end or one.end <= begin or not parts.issuperset(one.tokens))
+            spans = chain([own], outside)
         kept = 0
         for one in spans:
             if kept == MOST_CANDIDATES:
@@ -113,14 +113,14 @@ def find_candidates(question: ParsedQuestion, page: Page) -> list[Candidate]:
 
 
 @lru_cache(maxsize=_KEPT_SENTENCES)
-def _spans(sentence: PageSentence, expected: str, *, asks_country: bool) -> Sequence[PreparedSpan]:
+def _spans(sentence: PassageSentence, expected: str, *, asks_country: bool) -> Sequence[PreparedSpan]:
     """The spans of a sentence, which are the same for all questions that expect an answer of this type."""
     if expected in _BY_TYPE:
         found = list(_BY_TYPE[expected](sentence))
     else:
         found = list(names(sentence))
         if expected == NATIONALITY or asks_country:
-            found += people(sentence, is_country=expected == PLACE)
+            found += people(sentence, is_country=expected == LOCATION)
         if expected == ANY:
             found += phrases(sentence)
     return [_prepared(span) for span in found]
@@ -130,20 +130,20 @@ def _prepared(span: Span) -> PreparedSpan:
     return PreparedSpan(*span, tuple(name_tokens(span[1])), norm_answer(span[1]))
 
 
-def _page_subject(question: ParsedQuestion, page: Page, sentence: PageSentence) -> PreparedSpan | None:
+def _page_subject(question: ParsedQuestion, page: ParsedPassage, sentence: PassageSentence) -> PreparedSpan | None:
     """The page's title where a sentence that says some of the question begins with what the page is about."""
     if question.expected in _BY_TYPE or question.expected == NATIONALITY or sentence.number >= _MOST_SUBJECTS:
         return None
-    if sentence.places.keys().isdisjoint(question.main_stems):
+    if sentence.word_indices.keys().isdisjoint(question.main_stems):
         return None
     title = _PARENTHESES.sub(" ", page.content.title).strip()
-    place = subject_span(page.content, sentence) if title else None
-    if place is None or " ".join(name_tokens(sentence.text[slice(*place)])) in question.name_keys:
+    span = subject_span(page.content, sentence) if title else None
+    if span is None or " ".join(name_tokens(sentence.text[slice(*span)])) in question.name_keys:
         return None
-    return _prepared((SUBJECT, title, *place))
+    return _prepared((SUBJECT, title, *span))
 
 
-def dates(sentence: PageSentence) -> Iterator[Span]:
+def dates(sentence: PassageSentence) -> Iterator[Span]:
     """Full dates, months with a year, days with a month; years by themselves only without any of these."""
     found = find_dates(sentence.text)
     of_months = (match.span() for match in _DAY_AND_MONTH.finditer(sentence.text))
@@ -156,13 +156,13 @@ def dates(sentence: PageSentence) -> Iterator[Span]:
             yield DATED, one.surface, one.start, one.end
 
 
-def years(sentence: PageSentence) -> Iterator[Span]:
+def years(sentence: PassageSentence) -> Iterator[Span]:
     """Years, within dates too."""
     for one in find_dates(sentence.text):
         yield YEARS, sentence.text[one.end - 4 : one.end], one.end - 4, one.end
 
 
-def numbers(sentence: PageSentence) -> Iterator[Span]:
+def numbers(sentence: PassageSentence) -> Iterator[Span]:
     """Numbers in digits or words with their unit, outside dates; bare years are marked."""
     for value in values_in(sentence.text):
         is_year = value.dimension == "date" and not value.size[1]
@@ -171,10 +171,10 @@ def numbers(sentence: PageSentence) -> Iterator[Span]:
             yield kind, sentence.text[value.start : value.end], value.start, value.end
 
 
-_BY_TYPE: Mapping[str, Callable[[PageSentence], Iterator[Span]]] = {DATE: dates, YEAR: years, NUMBER: numbers}
+_BY_TYPE: Mapping[str, Callable[[PassageSentence], Iterator[Span]]] = {DATE: dates, YEAR: years, NUMBER: numbers}
 
 
-def names(sentence: PageSentence) -> Iterator[Span]:
+def names(sentence: PassageSentence) -> Iterator[Span]:
     """Capitalised runs outside dates."""
     taken = find_dates(sentence.text)
     for mention in sentence.names:
@@ -182,32 +182,32 @@ def names(sentence: PageSentence) -> Iterator[Span]:
             yield NAMED, mention.surface, mention.start, mention.end
 
 
-def people(sentence: PageSentence, *, is_country: bool) -> Iterator[Span]:
+def people(sentence: PassageSentence, *, is_country: bool) -> Iterator[Span]:
     """Demonyms, as they stand or as their country."""
-    for place in places_in(sentence.text):
-        if is_country and not place.is_demonym and not place.state:
-            yield NAMED, sentence.text[place.start : place.end], place.start, place.end
-        if place.is_demonym:
-            answer = place.country.title() if is_country else sentence.text[place.start : place.end]
-            yield PEOPLE, answer, place.start, place.end
+    for mention in country_mentions(sentence.text):
+        if is_country and not mention.is_demonym and not mention.state:
+            yield NAMED, sentence.text[mention.start : mention.end], mention.start, mention.end
+        if mention.is_demonym:
+            answer = mention.country.title() if is_country else sentence.text[mention.start : mention.end]
+            yield PEOPLE, answer, mention.start, mention.end
 
 
-def phrases(sentence: PageSentence) -> Iterator[Span]:
+def phrases(sentence: PassageSentence) -> Iterator[Span]:
     """Up to four lower-case words after a link word (`is`, `a`, `of`…), until a function word."""
-    links, places, text = words("phrase_links"), sentence.words, sentence.text
-    for place, (start, end) in enumerate(places[:-1]):
+    links, spans, text = words("phrase_links"), sentence.words, sentence.text
+    for index, (start, end) in enumerate(spans[:-1]):
         if text[start:end].lower() not in links:
             continue
-        last = place
-        for following in range(place + 1, min(len(places), place + 1 + _LONGEST_PHRASE)):
-            first, stop = places[following]
-            joined = text[places[following - 1][1] : first] in (" ", "-")
+        last = index
+        for following in range(index + 1, min(len(spans), index + 1 + _LONGEST_PHRASE)):
+            first, stop = spans[following]
+            joined = text[spans[following - 1][1] : first] in (" ", "-")
             if not joined or not text[first].islower() or text[first:stop] in FUNCTION_WORDS:
                 break
             last = following
-        if last > place:
-            begin = places[place + 1][0]
-            yield PHRASE, text[begin : places[last][1]], begin, places[last][1]
+        if last > index:
+            begin = spans[index + 1][0]
+            yield PHRASE, text[begin : spans[last][1]], begin, spans[last][1]
 
 
 # Source: reader.md 6.3. Decided here: without vectors of passages, the share of the question's words that a passage
@@ -217,7 +217,7 @@ _FADE = 6.0  # words; reader.md 6.3, mwin.
 _FAR = 1 << 30  # no word on that side: no distance reaches it
 _SHORT_NAME = range(2, 4)
 _WORD_BEFORE = re.compile(r"([\w.]+)\s+(?:the\s+)?$")
-_BESIDE = 5  # words between what a question says and its answer (`was built in 1886 by the engineer`); chosen
+_MOST_BETWEEN = 5  # words between what a question says and its answer (`was built in 1886 by the engineer`); chosen
 
 Idf = Callable[[str], float]
 
@@ -228,14 +228,14 @@ class Features(NamedTuple):
     mov: float
     bp: float
     chead: float
-    place: float
+    location: float
     pat: float
     qtitle: float
     person: float
     mwin: float
 
 
-WEIGHTS = Features(mov=3.0, bp=4.5, chead=3.5, place=2.0, pat=0.7, qtitle=1.5, person=1.0, mwin=1.5)
+WEIGHTS = Features(mov=3.0, bp=4.5, chead=3.5, location=2.0, pat=0.7, qtitle=1.5, person=1.0, mwin=1.5)
 """What each feature counts. Source: reader.md 6.3."""
 
 
@@ -244,14 +244,14 @@ class Situation:
     """A question with its passages, and what is the same for all its candidates."""
 
     question: ParsedQuestion  # The question, parsed.
-    pages: Sequence[Page]  # The context.
+    pages: Sequence[ParsedPassage]  # The context.
     cosines: Sequence[float]  # Similarity of question and passage, by the passage's index.
     idf: Idf  # How rare a stem is in the corpus.
     corpus: CorpusPages  # Pages of names.
 
     def own_page(self, candidate: Candidate) -> OwnPage | None:
         """The page of a candidate's name, None without one or where the type of the answer needs none."""
-        is_needed = self.question.expected in (PERSON, ANY, PLACE) or self.question.head
+        is_needed = self.question.expected in (PERSON, ANY, LOCATION) or self.question.head
         return self.corpus.find(candidate.key) if is_needed and candidate.span.kind != PHRASE else None
 
     @cached_property
@@ -260,7 +260,7 @@ class Situation:
         found = []
         for page, is_named in zip(self.pages, self.named, strict=True):
             others = (one for one in self.pages if one is not page and one.mentions(page.title_keys))
-            found.append(0.0 if is_named else max((self.cosines[one.place] for one in others), default=0.0))
+            found.append(0.0 if is_named else max((self.cosines[one.rank] for one in others), default=0.0))
         return found
 
     @cached_property
@@ -269,7 +269,7 @@ class Situation:
         return [not self.question.name_keys.isdisjoint(page.title_keys) for page in self.pages]
 
     @cached_property
-    def asked(self) -> Asked:
+    def asked(self) -> QuestionParts:
         """The question's parts."""
         return asked_of(self.question)
 
@@ -284,28 +284,28 @@ def features_of(situation: Situation, candidates: Sequence[Candidate]) -> list[F
     question, idf = situation.question, situation.idf
     stems, total = question.main_stems, fsum(idf(stem) for stem in question.main_stems)
     head = stem_of(question.head[-1]) if question.head else ""
-    is_person, is_place = question.expected in (PERSON, ANY), question.expected == PLACE
+    is_person, is_location = question.expected in (PERSON, ANY), question.expected == LOCATION
     rows = []
-    sentence: PageSentence | None = None
+    sentence: PassageSentence | None = None
     share, near = 0.0, list[tuple[float, Sequence[int]]]()
-    asked_places: list[int] = []
+    asked_indices: list[int] = []
     for candidate in candidates:
         page = candidate.page
         if candidate.sentence is not sentence:
             sentence = candidate.sentence
-            held = (stem for stem in stems if stem in sentence.places or stem in page.title_stems)
+            held = (stem for stem in stems if stem in sentence.word_indices or stem in page.title_stems)
             share = fsum(map(idf, held)) / total if total else 0.0
-            near = [(idf(stem), sentence.places[stem]) for stem in stems if stem in sentence.places]
-            asked_places = [place for stem in situation.asked_stems for place in sentence.places.get(stem, ())]
+            near = [(idf(stem), sentence.word_indices[stem]) for stem in stems if stem in sentence.word_indices]
+            asked_indices = [index for stem in situation.asked_stems for index in sentence.word_indices.get(stem, ())]
         first, last = _word_range(candidate)
         rows.append(
             Features(
                 mov=share,
-                bp=situation.bridged[page.place],
+                bp=situation.bridged[page.rank],
                 chead=float(bool(head) and head in map(stem_of, candidate.span.tokens)),
-                place=_place_value(candidate) if is_place else 0.0,
-                pat=float(any(_is_beside(sentence, place, first) for place in asked_places)),
-                qtitle=float(situation.named[page.place]),
+                location=_location_value(candidate) if is_location else 0.0,
+                pat=float(any(_is_close(sentence, index, first) for index in asked_indices)),
+                qtitle=float(situation.named[page.rank]),
                 person=_person_value(candidate, situation.own_page(candidate)) if is_person else 0.0,
                 mwin=_nearness(first, last, near, total),
             )
@@ -315,28 +315,28 @@ def features_of(situation: Situation, candidates: Sequence[Candidate]) -> list[F
 
 def _word_range(candidate: Candidate) -> tuple[int, int]:
     """Numbers of the first and the last word of a candidate in its sentence."""
-    span, places = candidate.span, candidate.sentence.words
-    first = bisect_left(places, (span.start, 0))
-    return first, max(first, bisect_left(places, (span.end, 0)) - 1)
+    span, word_spans = candidate.span, candidate.sentence.words
+    first = bisect_left(word_spans, (span.start, 0))
+    return first, max(first, bisect_left(word_spans, (span.end, 0)) - 1)
 
 
-def _is_beside(sentence: PageSentence, place: int, first: int) -> bool:
-    """Whether the word at `place` stands a few words before the one at `first`, in the same clause."""
-    if not 0 < first - place <= _BESIDE + 1:
+def _is_close(sentence: PassageSentence, index: int, first: int) -> bool:
+    """Returns whether the word at `index` is a few words before the one at `first`, in the same clause."""
+    if not 0 < first - index <= _MOST_BETWEEN + 1:
         return False
-    between = sentence.text[sentence.words[place][1] : sentence.words[first][0]]
+    between = sentence.text[sentence.words[index][1] : sentence.words[first][0]]
     return not any(sign in between for sign in ".;")
 
 
 def _nearness(first: int, last: int, near: Sequence[tuple[float, Sequence[int]]], total: float) -> float:
     """mwin: the question's words around a candidate, fading with their distance in words."""
     parts = []
-    for weight, places in near:
-        left = bisect_left(places, first)
-        right = bisect_left(places, last + 1)
-        distance = first - places[left - 1] if left else _FAR
-        if right < len(places):
-            distance = min(distance, places[right] - last)
+    for weight, indices in near:
+        left = bisect_left(indices, first)
+        right = bisect_left(indices, last + 1)
+        distance = first - indices[left - 1] if left else _FAR
+        if right < len(indices):
+            distance = min(distance, indices[right] - last)
         if distance != _FAR:
             parts.append(weight * exp(-(distance - 1) / _FADE))
     return min(1.0, fsum(parts) / total) if total else 0.0
@@ -359,12 +359,12 @@ def _person_value(candidate: Candidate, own: OwnPage | None) -> float:
     return 0.5 if own is None and len(tokens) in _SHORT_NAME else 0.0
 
 
-def _place_value(candidate: Candidate) -> float:
-    """place: 1 for a people, a known country and a name with its kind; .7 after `in` and the like."""
-    is_named = not words("place_kinds").isdisjoint(candidate.span.tokens)
+def _location_value(candidate: Candidate) -> float:
+    """location: 1 for a people, a known country and a name with its kind; .7 after `in` and the like."""
+    is_named = not words("location_kinds").isdisjoint(candidate.span.tokens)
     if candidate.span.kind == PEOPLE or is_named or is_country_or_state(candidate.key):
         return 1.0
-    return 0.7 if _word_before(candidate) in words("place_links") else 0.0
+    return 0.7 if _word_before(candidate) in words("location_links") else 0.0
 
 
 # Source: reader.md 6.3, 6.6 (type), Confidence and silence; idf: algorithms.md 2.9.
@@ -379,7 +379,7 @@ _BIAS, _SHARE, _SCORE, _AGREES, _STEPS = -3.02, 1.01, 0.16, 2.16, 0.64
 KNOWN, LIKELY, OPEN, UNLIKELY, WRONG = 1.0, 0.8, 0.5, 0.3, 0.03
 """Factors by what is known of a candidate's type; chosen on the tuning half of tests/golden/reader."""
 WIDER = 0.6
-"""Of a place that another one lies in (`at Missolonghi in Greece`), where the narrower is asked for as well."""
+"""Factor of a location that contains another one (`at Missolonghi in Greece`): the narrower is asked for as well."""
 _PART_BEFORE = re.compile(r"[A-Z][\w'’-]+,? (?:in|of) (?:the )?$")
 _SETTLEMENTS = frozenset(("city", "town", "village"))
 _VAGUE = frozenset(
@@ -396,12 +396,12 @@ class Best:
     share: float
 
     def confidence(self, *, is_shown: bool, is_one_step: bool) -> float:
-        """How often such an answer is right; `is_shown` says whether it stands in the two best sentences.
+        """Estimated probability that the answer is right; `is_shown`: the two best sentences contain it.
 
         Source: reader.md, Confidence and silence.
         """
-        told = _BIAS + _SHARE * log(self.share) + _SCORE * self.score
-        return min(MOST_CERTAIN, 1 / (1 + exp(-(told + _AGREES * is_shown + _STEPS * (not is_one_step)))))
+        logit = _BIAS + _SHARE * log(self.share) + _SCORE * self.score
+        return min(MOST_CERTAIN, 1 / (1 + exp(-(logit + _AGREES * is_shown + _STEPS * (not is_one_step)))))
 
 
 def score(features: Features) -> float:
@@ -431,19 +431,19 @@ def choose(candidates: Sequence[Candidate], rows: Sequence[Features], factors: S
 
 
 def _order(candidate: Candidate) -> tuple[int, int, int]:
-    return candidate.page.place, candidate.sentence.start + candidate.span.start, -candidate.span.end
+    return candidate.page.rank, candidate.sentence.start + candidate.span.start, -candidate.span.end
 
 
 def _is_mismatch(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None) -> bool:
-    """Whether a candidate cannot be of the expected type."""
+    """Returns whether a candidate cannot be of the expected type."""
     key, expected, demonyms = candidate.key, question.expected, geography().demonyms
     is_person = own is not None and own.is_person
     if expected == PERSON:  # a country, a people, or `X of Y` without a person's page
         return is_country_or_state(key) or key in demonyms or (" of " in key and not is_person)
-    if expected == PLACE:
+    if expected == LOCATION:
         head, is_state = question.head[-1] if question.head else "", key in geography().states
-        if is_state or key in geography().countries:  # no smaller place, if one is asked for
-            return head in words("place_kinds") - _COUNTRY_HEADS and not (is_state and head == "state")
+        if is_state or key in geography().countries:  # no smaller location, if one is asked for
+            return head in words("location_kinds") - _COUNTRY_HEADS and not (is_state and head == "state")
         return head in _COUNTRY_HEADS or is_person or key in demonyms
     if expected == NUMBER:
         return candidate.span.kind == YEARS
@@ -451,17 +451,17 @@ def _is_mismatch(question: ParsedQuestion, candidate: Candidate, own: OwnPage | 
 
 
 def fitness(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None, features: Features) -> float:
-    """How well a candidate fits the expected type, in (0, 1]."""
+    """Scores how well a candidate fits the expected type, in (0, 1]."""
     if _is_mismatch(question, candidate, own):
         return WRONG
     if question.expected == PERSON:
         return (UNLIKELY, LIKELY, KNOWN)[round(2 * features.person)]
-    if question.expected in (PLACE, ANY) and question.head:
+    if question.expected in (LOCATION, ANY) and question.head:
         fit = _of_head(question.head[-1], candidate, own)
-        is_settlement = features.place > 0 and question.head[-1] in _SETTLEMENTS
+        is_settlement = features.location > 0 and question.head[-1] in _SETTLEMENTS
         return max(fit, LIKELY) if is_settlement and fit == UNLIKELY else fit
-    if question.expected == PLACE:
-        fit = KNOWN if features.place >= 1 else LIKELY if features.place else UNLIKELY
+    if question.expected == LOCATION:
+        fit = KNOWN if features.location >= 1 else LIKELY if features.location else UNLIKELY
         return fit * WIDER if _PART_BEFORE.search(candidate.before[-40:]) else fit
     if question.expected == ANY:
         return OPEN if candidate.span.kind == PHRASE else LIKELY
@@ -478,7 +478,7 @@ def _of_head(head: str, candidate: Candidate, own: OwnPage | None) -> float:
         return KNOWN
     if own is not None and own.is_person:
         return WRONG
-    return UNLIKELY if head in words("place_kinds") else OPEN
+    return UNLIKELY if head in words("location_kinds") else OPEN
 
 
 NO_PART, UNHEADED = 0.03, 0.1
@@ -490,17 +490,17 @@ _SAID_ENOUGH, _ALL_SAID = 0.5, 0.8  # reader.md 6.6: predicate, one hop.
 
 
 def evidence(situation: Situation, candidates: Sequence[Candidate], rows: Sequence[Features]) -> list[float]:
-    """How far the evidence for each candidate holds, in (0, 1], in order. Source: reader.md 6.6."""
+    """Strength of the evidence for each candidate, in (0, 1], in order. Source: reader.md 6.6."""
     question, asked = situation.question, situation.asked
     predicate = [(forms, weight_of(forms, situation.idf)) for forms in map(forms_of, asked.predicate)]
     keys = [name.key for name in asked.direct]
     head, expected = question.head[-1] if question.head else "", question.expected
-    is_sought = head and asked.is_one_step and head not in _VAGUE and expected in (ANY, PLACE, NUMBER)
+    is_sought = head and asked.is_one_step and head not in _VAGUE and expected in (ANY, LOCATION, NUMBER)
     heads = forms_of(head) if is_sought else frozenset[str]()
     is_anchored = bool(keys) or not asked.is_one_step
     exponent = 1.0 if asked.is_one_step else SPREAD
     found = []
-    sentence: PageSentence | None = None
+    sentence: PassageSentence | None = None
     said = named = 1.0
     for candidate, features in zip(candidates, rows, strict=True):
         page = candidate.page
@@ -511,7 +511,7 @@ def evidence(situation: Situation, candidates: Sequence[Candidate], rows: Sequen
             share = sum(has_name) / len(keys) if keys else 1.0
             named = NO_PART + (1 - NO_PART) * share * share
         fit = fitness(question, candidate, situation.own_page(candidate), features)
-        if heads and fit < KNOWN and heads.isdisjoint(sentence.places) and heads.isdisjoint(page.title_stems):
+        if heads and fit < KNOWN and heads.isdisjoint(sentence.word_indices) and heads.isdisjoint(page.title_stems):
             fit *= UNHEADED
         found.append((fit * named * said) ** exponent)
     return found
@@ -523,19 +523,19 @@ def weight_of(forms: frozenset[str], idf: Idf) -> float:
 
 
 def _said_factor(
-    predicate: Sequence[tuple[frozenset[str], float]], sentence: PageSentence, *, is_anchored: bool
+    predicate: Sequence[tuple[frozenset[str], float]], sentence: PassageSentence, *, is_anchored: bool
 ) -> float:
     """By the share of the predicate that a sentence says.
 
     1 from enough of the predicate on; without a name to hold on to, nearly all of it is needed.
     """
     total = fsum(weight for _, weight in predicate)
-    held = fsum(weight for forms, weight in predicate if not forms.isdisjoint(sentence.places))
+    held = fsum(weight for forms, weight in predicate if not forms.isdisjoint(sentence.word_indices))
     said = held / total if total else 1.0
     if said >= (_SAID_ENOUGH if is_anchored else _ALL_SAID):
         return 1.0
     return NO_PART + (1 - NO_PART) * said / (2 * _SAID_ENOUGH) if is_anchored else NO_PART
 
 
-def _has_name(page: Page, sentence: PageSentence, key: str) -> bool:
+def _has_name(page: ParsedPassage, sentence: PassageSentence, key: str) -> bool:
     return page.mentions((key,)) and sentence.has_any((key,))

@@ -16,9 +16,9 @@ from polyhop.schemas.names import name_tokens
 from polyhop.schemas.query import ComparedValue
 from polyhop.schemas.types import HEADS, PERSON
 from polyhop.schemas.values import DIMENSIONS, Value, order, values_in
-from polyhop.worker.reading.pages import Page, PageSentence, Similarity, titled
+from polyhop.worker.reading.pages import ParsedPassage, PassageSentence, Similarity, titled
 from polyhop.worker.reading.question import DATE, NUMBER, YEAR, YES_NO, ParsedQuestion, stem_of, stems_of
-from polyhop.worker.reading.word_lists import geography, nationalities, places_in, shared_countries
+from polyhop.worker.reading.word_lists import country_mentions, geography, nationalities, shared_countries
 
 CONFIDENCES: Mapping[str, float] = {
     "date": 0.95, "birth": 0.91, "death": 0.91, "life span": 0.91, "number": 0.75, "country": 0.80, "statement": 0.60,
@@ -42,7 +42,7 @@ class Computed:
         return CONFIDENCES[self.rule] if self.answer else 0.0
 
 
-def compute(question: ParsedQuestion, pages: Sequence[Page], similar: Similarity) -> Computed | None:
+def compute(question: ParsedQuestion, pages: Sequence[ParsedPassage], similar: Similarity) -> Computed | None:
     """The answer of a question that asks for values, None if it asks for something else.
 
     Cost: O(characters of the context), and the encoding of the sentences that hold a value of an option.
@@ -96,12 +96,12 @@ _COUNTED = re.compile(r"\b(?:more|most|fewer|fewest|less|least|many)\s+(?!recent
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StatedValue:
     """A value that a sentence states of an option, and how near the sentence is to the question."""
 
     value: Value
-    page: Page
-    sentence: PageSentence
+    page: ParsedPassage
+    sentence: PassageSentence
     nearness: float
 
     @property
@@ -123,7 +123,7 @@ _MOST_READ = 10  # sentences of an option; the value stands further down in fewe
 class _Values:
     """Values that the passages state of the options of one question, prepared once."""
 
-    def __init__(self, question: ParsedQuestion, pages: Sequence[Page], similar: Similarity) -> None:
+    def __init__(self, question: ParsedQuestion, pages: Sequence[ParsedPassage], similar: Similarity) -> None:
         self.question = question
         self.pages = pages
         self.similar = similar
@@ -137,7 +137,7 @@ class _Values:
         self.counted = stem_of(match[1].lower()) if match else ""
         """Stem of what is counted (`more inhabitants`), "" if nothing is."""
 
-    def kind_of(self, page: Page | None) -> tuple[str, frozenset[str]]:
+    def kind_of(self, page: ParsedPassage | None) -> tuple[str, frozenset[str]]:
         """The rule that a question asks for, and the dimensions of its values; "" if it compares nothing."""
         words, head = self.words, self.question.head
         asks_person = HEADS.get(head[-1]) == PERSON if head else page is not None and page.content.is_person
@@ -156,13 +156,13 @@ class _Values:
             return "date", frozenset(("date",))
         return ("number", DIMENSIONS) if self.question.expected == NUMBER else ("", frozenset())
 
-    def page_of(self, option: str) -> Page | None:
+    def page_of(self, option: str) -> ParsedPassage | None:
         """The best ranked page with an option as its title, or in it."""
         key = " ".join(name_tokens(option)).removeprefix("the ")
         longer = (page for page in self.pages if " " in key and any(f" {key} " in f" {k} " for k in page.title_keys))
         return next((page for page in self.pages if key in page.title_keys), next(longer, None))
 
-    def followed(self, page: Page) -> tuple[str, Page] | None:
+    def followed(self, page: ParsedPassage) -> tuple[str, ParsedPassage] | None:
         """The person whom a page names and a question asks about by a role: nearest to the question by its words."""
         named = []
         for sentence in page.sentences[:_LEAD]:
@@ -178,42 +178,42 @@ class _Values:
         return name, person
 
     def nearest(
-        self, option: str, page: Page | None, asked: str, kind: str, dimensions: frozenset[str]
-    ) -> dict[str, Found]:
+        self, option: str, page: ParsedPassage | None, asked: str, kind: str, dimensions: frozenset[str]
+    ) -> dict[str, StatedValue]:
         """By dimension, the nearest of the values that are stated of an option; the nearest of all first."""
         named = stems_of(option)
         held = [
             (own, sentence, values)
             for own in (self.pages if page is None else [page])
             for sentence in own.sentences
-            if page is not None or self.similar.share(named, own.title_stems.union(sentence.places)) >= _COVERED
+            if page is not None or self.similar.share(named, own.title_stems.union(sentence.word_indices)) >= _COVERED
             if (values := [one for one in values_in(sentence.text) if one.dimension in dimensions])
         ]
         stems = stems_of(asked) - named
         # of a long page, the sentences that say most of the question
-        held = sorted(held, key=lambda one: -len(stems & one[1].places.keys()))[:_MOST_READ]
+        held = sorted(held, key=lambda one: -len(stems & one[1].word_indices.keys()))[:_MOST_READ]
         near = self.similar.of_texts(asked, [titled(own, sentence) for own, sentence, _ in held])
         found = [
-            Found(value, own, sentence, cosine + bonus)
+            StatedValue(value, own, sentence, cosine + bonus)
             for (own, sentence, values), cosine in zip(held, near, strict=True)
             for value in values
             if (bonus := self._bonus(sentence, value, kind, stems)) > _UNSAID
         ]
-        found.sort(key=lambda one: (-one.nearness, one.page.place, one.sentence.start + one.value.start))
-        nearest: dict[str, Found] = {}
+        found.sort(key=lambda one: (-one.nearness, one.page.rank, one.sentence.start + one.value.start))
+        nearest: dict[str, StatedValue] = {}
         for one in found:
             nearest.setdefault(one.value.dimension, one)
         return nearest
 
-    def _bonus(self, sentence: PageSentence, value: Value, kind: str, stems: frozenset[str]) -> float:
+    def _bonus(self, sentence: PassageSentence, value: Value, kind: str, stems: frozenset[str]) -> float:
         """Bonus for a value's position: early, near the question's words, in the parenthesis of a life."""
         bonus = 0.1 * (sentence.number == 0) - 0.02 * sentence.number
         if kind in ("birth", "death"):
             return bonus + 0.5 if _is_of_life(sentence, value, kind) else _UNSAID
         number = sum(end <= value.start for _, end in sentence.words)
         total = fsum(self.similar.idf(stem) for stem in stems)
-        for stem in sorted(stems & sentence.places.keys()):
-            gap = min(number - place if place < number else 3 * (place - number + 1) for place in sentence.places[stem])
+        for stem in sorted(stems & sentence.word_indices.keys()):
+            gap = min(number - n if n < number else 3 * (n - number + 1) for n in sentence.word_indices[stem])
             bonus += 0.3 * self.similar.idf(stem) / total * exp((1 - gap) / 4)
         if kind == "number" and self.counted and not value.dimension:
             following = sentence.words[number + 1 : number + 4]
@@ -222,7 +222,7 @@ class _Values:
         return bonus
 
 
-def _is_of_life(sentence: PageSentence, value: Value, kind: str) -> bool:
+def _is_of_life(sentence: PassageSentence, value: Value, kind: str) -> bool:
     """In a parenthesis of the first sentence birth comes first, then death; elsewhere after `born` or `died`."""
     text = sentence.text
     outer = next((one for one in _PARENTHESIS.finditer(text) if one.start() < value.start < one.end()), None)
@@ -240,7 +240,7 @@ def _is_of_life(sentence: PageSentence, value: Value, kind: str) -> bool:
 # What a question lets choose between.
 
 _OR = re.compile(r"\bor\b", re.IGNORECASE)
-_NEAR = 28  # characters beside an `or`; chosen: room for `the passage system of`
+_NEAR = 28  # characters around an `or`; chosen: room for `the passage system of`
 _TWO = re.compile(r"\b(?:between|of the two)\b|\bof\b.{1,80}\band\b|\bwh(?:o|ich) (?:was|is|came|one)\b", re.IGNORECASE)
 _BETWEEN = re.compile(r"(?:,|,? (?:or|and)) (?:the )?")
 
@@ -290,7 +290,11 @@ def _measure(values: _Values, options: Sequence[Mention]) -> tuple[Computed, Seq
     """
     pages = [values.page_of(option.surface) for option in options]
     rule, dimensions = values.kind_of(next((page for page in pages if page is not None), None))
-    names, births, rows = [option.surface for option in options], list[dict[str, Found]](), list[dict[str, Found]]()
+    names, births, rows = (
+        [option.surface for option in options],
+        list[dict[str, StatedValue]](),
+        list[dict[str, StatedValue]](),
+    )
     for number, (option, own) in enumerate(zip(options, pages, strict=True)):
         page = own
         followed = values.followed(own) if rule in _LIFE and own is not None and not own.content.is_person else None
@@ -344,7 +348,7 @@ def _one_value(values: _Values, name: Mention) -> Computed | None:
     if found is None:
         return None
     asked = (stem_of(word) for word in values.words - STOP_WORDS - _FREE - _BIRTH - _DEATH - _MEASURES.keys())
-    held = page.title_stems.union(found.sentence.places, map(stem_of, page.content.kinds))
+    held = page.title_stems.union(found.sentence.word_indices, map(stem_of, page.content.kinds))
     if not all(stem in held for stem in asked if stem):
         return None
     text = f"{found.value.size[0]:.0f}" if question.expected == YEAR else found.text
@@ -372,7 +376,7 @@ def _yes_or_no(values: _Values) -> Computed:
     outside = (one for one in values_in(text) if all(not n.start <= one.start < n.end for n in question.names))
     threshold = next(outside, None)
     if threshold is not None and values.words & (_MOST | _LEAST):
-        return _beside_threshold(values, options, threshold)
+        return _against_threshold(values, options, threshold)
     is_ordered = len(options) == 2 and bool(values.words & {"than", "before", "after"})
     span = _SPAN.search(text) if _SAME.search(text) and len(options) >= 2 else None
     if not is_ordered and not span:
@@ -389,7 +393,7 @@ def _yes_or_no(values: _Values) -> Computed:
     return replace(undecided, answer="yes" if is_so else "no")
 
 
-def _beside_threshold(values: _Values, options: Sequence[Mention], threshold: Value) -> Computed:
+def _against_threshold(values: _Values, options: Sequence[Mention], threshold: Value) -> Computed:
     """Compares values of all things in the question with the threshold that it states."""
     text = values.question.text
     if not options:
@@ -403,7 +407,7 @@ def _beside_threshold(values: _Values, options: Sequence[Mention], threshold: Va
         page = values.page_of(option.surface)
         wanted = frozenset((threshold.dimension,))
         found = values.nearest(option.surface, page, text, "number", wanted).get(threshold.dimension)
-        if found is None or (stem and stem not in found.sentence.places):
+        if found is None or (stem and stem not in found.sentence.word_indices):
             return Computed("", "number", (ComparedValue(option.surface, MISSING),))
         sign = order(found.value.size, threshold.size) or (1 if values.words & {"reach", "reaches"} else 0)
         answers.append(sign > 0 if values.words & _MOST and not values.words & _LEAST else sign < 0)
@@ -419,8 +423,8 @@ def _same_country(values: _Values, options: Sequence[Mention]) -> Computed:
         page = values.page_of(option.surface)
         lead = page.content.lead if page is not None else ""
         born = re.search(r"\bborn\b[^.]*", lead) if values.words & _BIRTH else None
-        places = [p for p in places_in(born[0]) if not p.is_demonym] if born else nationalities(lead)
-        countries = {place.country for place in places}
+        mentions = [p for p in country_mentions(born[0]) if not p.is_demonym] if born else nationalities(lead)
+        countries = {mention.country for mention in mentions}
         shared = countries if shared is None else shared_countries(shared, countries)
         value = min(countries & shared or countries, default=MISSING)
         cited = page.cite(page.sentences[0]) if page is not None and countries else None
@@ -440,7 +444,7 @@ def _by_statement(values: _Values, options: Sequence[Mention]) -> Computed:
         page = values.page_of(thing.surface)
         sentences = page.sentences if page is not None and stems else ()
         titles = page.title_stems if page is not None else frozenset()
-        said_by = (one for one in sentences if stems <= titles.union(one.places) and not _NOT.search(one.text))
+        said_by = (one for one in sentences if stems <= titles.union(one.word_indices) and not _NOT.search(one.text))
         found = next(said_by, None)
         if found is None or page is None:
             return Computed("", "statement", (ComparedValue(thing.surface, MISSING),))

@@ -21,7 +21,7 @@ from polyhop.schemas.query import (
     ModelUse,
     Question,
     RankedTriple,
-    Reading,
+    ReaderResult,
     ReadingItem,
     summed_use,
 )
@@ -185,7 +185,7 @@ class _State:
     left: list[Mapping[str, Any]]
     inputs: list[HubInput] = field(default_factory=list)
     partials: list[Partial] = field(default_factory=list)
-    final: Reading | None = None
+    final: ReaderResult | None = None
     triples: list[RankedTriple] = field(default_factory=list)
     outage: ModelUnavailableError | None = None
     uses: list[ModelUse] = field(default_factory=list)
@@ -223,12 +223,12 @@ class _State:
         self.uses.append(use)
         self.levels[-1]["uses"].append(use)
 
-    def answered(self, answer: str, kind: str, numbers: Iterable[int], **more: Any) -> Reading:
+    def answered(self, answer: str, kind: str, numbers: Iterable[int], **more: Any) -> ReaderResult:
         """The answer from the partial ones of the level, which cites those with these numbers, from 1."""
         hubs = [(number, self.partials[number - 1].hub) for number in numbers]
         citations = tuple(Citation("", hub_id=hub.row["hub_id"], name=hub.name, number=number) for number, hub in hubs)
         reasoning = merged(partial.text for partial in self.partials)
-        return Reading(answer, kind=kind, citations=citations, reasoning=reasoning, **more)
+        return ReaderResult(answer, kind=kind, citations=citations, reasoning=reasoning, **more)
 
     def is_out(self, outcome: ChatOutcome[Any]) -> bool:
         """Returns whether the model is unavailable, so that the question has to be retried; notes it."""
@@ -236,11 +236,11 @@ class _State:
         self.outage = self.outage or outage
         return outage is not None
 
-    def reading(self, most_calls: int, *, with_triples: bool) -> Reading:
-        """The Reading."""
+    def reading(self, most_calls: int, *, with_triples: bool) -> ReaderResult:
+        """Returns the result that readers give."""
         use, final = summed_use(self.uses), self.final
         if self.outage is not None:
-            return Reading("", use=use, outage=self.outage)
+            return ReaderResult("", use=use, outage=self.outage)
         notes, levels = list(self.notes), []
         for level in self.levels:
             taken = _taken(level.pop("uses"))
@@ -255,7 +255,7 @@ class _State:
         row = {"levels_used": len(levels), "levels": levels, "partial_answers": self.hubs}
         data = {"hub_answers": row} if levels else {}
         if final is None:
-            return Reading("", use=use, notes=tuple(notes), data=data)
+            return ReaderResult("", use=use, notes=tuple(notes), data=data)
         triples = tuple(self.triples) if with_triples else None
         return replace(final, use=use, notes=tuple(notes), data=data, triples=triples)
 
@@ -331,8 +331,8 @@ class HubReader:
         """Returns whether a model is called."""
         return any(model is not None for model in (self._partial, self._final, self._filter))
 
-    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order; one with an `outage` is not an answer.
+    def read(self, items: Sequence[ReadingItem]) -> list[ReaderResult]:
+        """One result per item, in order; one with an `outage` is not an answer.
 
         Hubs of all questions are asked about at once, level by level.
         """
@@ -443,7 +443,7 @@ class HubReader:
                 dropped = len(reply.citations) - len(cited)
                 state.final = state.answered(reply.answer.strip(), "generated", cited, dropped_citations=dropped)
 
-    def _final_by_rules(self, state: _State) -> Reading:
+    def _final_by_rules(self, state: _State) -> ReaderResult:
         """All partial answers; the short one is the span of the first that has one, "" if none has."""
         everything = range(1, len(state.partials) + 1)
         for partial in state.partials:
@@ -456,7 +456,7 @@ class HubReader:
                 return state.answered(read.answer, read.kind, everything, guess=read.guess, **found)
         return state.answered("", "none", everything)
 
-    def _span(self, item: ReadingItem, partial: Partial) -> Reading:
+    def _span(self, item: ReadingItem, partial: Partial) -> ReaderResult:
         """F-READ over the texts of a hub's paths and its passages. Source: algorithms.md 4.10."""
         hub, count = partial.hub, len(partial.used)
         texts = [

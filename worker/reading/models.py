@@ -26,7 +26,7 @@ from polyhop.schemas.errors import (
 )
 from polyhop.schemas.names import split_sentences
 from polyhop.schemas.ports import Reader
-from polyhop.schemas.query import Citation, ContextPassage, ModelUse, Reading, ReadingItem, Sentence
+from polyhop.schemas.query import Citation, ContextPassage, ModelUse, ReaderResult, ReadingItem, Sentence
 
 # Source: algorithms.md 0.7 (last column).
 
@@ -44,7 +44,7 @@ def use_of(task: ChatTask[Any], outcome: ChatOutcome[Any]) -> ModelUse:
         prompt_hash=task.prompt.hash,
         is_cached=outcome.is_cached,
         usage=outcome.usage,
-        rung=outcome.rung.value if outcome.rung else "",
+        repair=outcome.repair.value if outcome.repair else "",
         error_class=outcome.error_class,
         error=outcome.error,
     )
@@ -156,7 +156,7 @@ class ReadReply(AnsweredReply):
         return [{"passage": each} if isinstance(each, int | str) else each for each in value]
 
 
-class Shown(NamedTuple):
+class PromptInputs(NamedTuple):
     """Inputs of a prompt by name, besides the question, and the passages in them."""
 
     inputs: tuple[tuple[str, str], ...]
@@ -187,8 +187,8 @@ class AskingReader:
         self.fallback = fallback
         self._budget_tokens = self.most_tokens if budget_tokens is None else budget_tokens
 
-    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order; one with an `outage` is not an answer."""
+    def read(self, items: Sequence[ReadingItem]) -> list[ReaderResult]:
+        """One result per item, in order; one with an `outage` is not an answer."""
         pairs = [(item, self._view(item)) for item in items]
         requests = []
         for question, shown in ((item.question, shown) for item, shown in pairs if shown is not None):
@@ -200,7 +200,7 @@ class AskingReader:
             for item, shown in pairs
         ]
 
-    def _view(self, item: ReadingItem) -> Shown | None:
+    def _view(self, item: ReadingItem) -> PromptInputs | None:
         """Inputs for an item; None if there are none, or they do not fit."""
         raise NotImplementedError
 
@@ -208,10 +208,10 @@ class AskingReader:
         """Returns whether an item has something for the model to read."""
         return bool(item.context)
 
-    def _made(self, reply: Any, shown: Shown, use: ModelUse) -> Reading:  # readers of passages check them
-        return Reading(reply.answer.strip(), kind="generated", reasoning=reply.reasoning.strip(), use=use)
+    def _made(self, reply: Any, shown: PromptInputs, use: ModelUse) -> ReaderResult:  # readers of passages check them
+        return ReaderResult(reply.answer.strip(), kind="generated", reasoning=reply.reasoning.strip(), use=use)
 
-    def _unasked(self, item: ReadingItem) -> Reading:
+    def _unasked(self, item: ReadingItem) -> ReaderResult:
         if not self._is_offered(item):
             return self._read_instead(item, None)
         prompt, error = self._task.prompt, ContextTooLongError.__name__
@@ -219,17 +219,17 @@ class AskingReader:
         use = ModelUse(self._chat.model, prompt.name, prompt.hash, usage=Usage(), error_class=error, error=why)
         return self._read_instead(item, use)
 
-    def _reading(self, item: ReadingItem, shown: Shown, outcome: ChatOutcome[Any]) -> Reading:
+    def _reading(self, item: ReadingItem, shown: PromptInputs, outcome: ChatOutcome[Any]) -> ReaderResult:
         use = use_of(self._task, outcome)
         if outcome.reply is not None:
             return self._made(outcome.reply, shown, use)
         outage = outage_of(outcome)
-        return self._read_instead(item, use) if outage is None else Reading("", use=use, outage=outage)
+        return self._read_instead(item, use) if outage is None else ReaderResult("", use=use, outage=outage)
 
-    def _read_instead(self, item: ReadingItem, use: ModelUse | None) -> Reading:
+    def _read_instead(self, item: ReadingItem, use: ModelUse | None) -> ReaderResult:
         """Reads by the fallback after an unusable reply, and adds the model use."""
         if self.fallback is None:
-            return Reading("", use=use)
+            return ReaderResult("", use=use)
         (reading,) = self.fallback.read([item])
         if use is not None:
             fields = {"model": use.model, "prompt": use.prompt, "error": use.error_class}
@@ -254,18 +254,18 @@ class ModelReader(AskingReader):
         super().__init__(chat, prompt, fallback, budget_tokens=budget_tokens)
         self._passages = passages
 
-    def _view(self, item: ReadingItem) -> Shown | None:
+    def _view(self, item: ReadingItem) -> PromptInputs | None:
         notes = lines_within_tokens(item.notes, int(self._budget_tokens * _NOTES_SHARE))
         left = self._budget_tokens - estimate_tokens(item.question.text) - estimate_tokens(notes)
         passages = within_tokens(item.context[: self._passages], left)
         inputs = (("passages", numbered(passages)), ("notes", notes or _NO_NOTES))
-        return Shown(inputs, passages) if passages else None
+        return PromptInputs(inputs, passages) if passages else None
 
-    def _made(self, reply: Any, shown: Shown, use: ModelUse) -> Reading:
+    def _made(self, reply: Any, shown: PromptInputs, use: ModelUse) -> ReaderResult:
         """The reply without the sources that are not in the context."""
         found = [one for source in reply.citations if (one := _citation(source, shown.passages)) is not None]
         citations = tuple(dict.fromkeys(found))
-        return Reading(
+        return ReaderResult(
             answer=reply.answer.strip(),
             sentences=tuple(one.sentence for one in citations if one.sentence is not None),
             kind="generated",
@@ -318,9 +318,9 @@ class ChainReader(AskingReader):
 
     task, form, unit, most_tokens = "qa.chains", ChainsReply, "a chain", CHAIN_TOKENS
 
-    def _view(self, item: ReadingItem) -> Shown | None:
+    def _view(self, item: ReadingItem) -> PromptInputs | None:
         lines = lines_within_tokens(item.notes, self._budget_tokens - estimate_tokens(item.question.text))
-        return Shown((("context", lines),)) if lines else None
+        return PromptInputs((("context", lines),)) if lines else None
 
     def _is_offered(self, item: ReadingItem) -> bool:
         return bool(item.notes)
@@ -341,5 +341,5 @@ class ClosedBookReader(AskingReader):
 
     task, form = "qa.closed_book", ClosedBookReply
 
-    def _view(self, item: ReadingItem) -> Shown:
-        return Shown(())
+    def _view(self, item: ReadingItem) -> PromptInputs:
+        return PromptInputs(())

@@ -45,7 +45,7 @@ _KEPT_PAGES = 2_000
 passages; one of HubLink's hubs is read for each of many questions, and all its paths have its title."""
 
 
-class _Stems(dict[str, tuple[str, ...]]):
+class _WordStems(dict[str, tuple[str, ...]]):
     """Stems by word as written, filled on demand and bounded; a word's stems never change, so threads may share it."""
 
     def __missing__(self, word: str) -> tuple[str, ...]:
@@ -55,12 +55,12 @@ class _Stems(dict[str, tuple[str, ...]]):
         return stems
 
 
-_STEMS = _Stems()
+_STEMS = _WordStems()
 _PRONOUNS = {"he": "he", "she": "she", "it": "it", "they": "they", "his": "he", "her": "she", "its": "it"}
 
 
 @dataclass(eq=False)
-class PageSentence:
+class PassageSentence:
     """A sentence of a passage; `start` and `end` are offsets into the passage's text, `number` counts from 0."""
 
     text: str
@@ -74,13 +74,13 @@ class PageSentence:
         return [match.span() for match in _WORD.finditer(self.text)]
 
     @cached_property
-    def places(self) -> Mapping[str, Sequence[int]]:
-        """Word numbers by stem, ascending."""
-        places: dict[str, list[int]] = {}
+    def word_indices(self) -> Mapping[str, Sequence[int]]:
+        """Word indices by stem, ascending."""
+        indices: dict[str, list[int]] = {}
         for number, (start, end) in enumerate(self.words):
             for stem in _STEMS[self.text[start:end]]:
-                places.setdefault(stem, []).append(number)
-        return places
+                indices.setdefault(stem, []).append(number)
+        return indices
 
     @cached_property
     def key_text(self) -> str:
@@ -93,27 +93,27 @@ class PageSentence:
         return _RUNS.find(self.text)
 
     def has_any(self, keys: Iterable[str]) -> bool:
-        """Whether it holds one of these names."""
+        """Returns whether it contains one of these names."""
         return any(f" {key} " in self.key_text for key in keys)
 
 
 @dataclass(eq=False)
-class PageContent:
+class PassageContent:
     """Title and text (as much as is read) of a passage, taken apart once for all questions that read it."""
 
     title: str
     text: str
 
     @cached_property
-    def sentences(self) -> Sequence[PageSentence]:
+    def sentences(self) -> Sequence[PassageSentence]:
         """Sentences, ended by a line's end too."""
-        found: list[PageSentence] = []
+        found: list[PassageSentence] = []
         for start, end in split_sentences(self.text):
             for line in _LINES.finditer(self.text, start, end):
                 piece = line[0].strip()
                 first = line.start() + len(line[0]) - len(line[0].lstrip())
                 if piece:
-                    found.append(PageSentence(piece, first, first + len(piece), len(found)))
+                    found.append(PassageSentence(piece, first, first + len(piece), len(found)))
                 if len(found) == MOST_SENTENCES:
                     return found
         return found
@@ -131,7 +131,7 @@ class PageContent:
     @cached_property
     def stems(self) -> frozenset[str]:
         """Stems of the title and all sentences."""
-        return self.title_stems.union(*(sentence.places for sentence in self.sentences))
+        return self.title_stems.union(*(sentence.word_indices for sentence in self.sentences))
 
     @cached_property
     def pronoun(self) -> str:
@@ -152,11 +152,11 @@ class PageContent:
 
     @cached_property
     def is_person(self) -> bool:
-        """Whether it is about a person."""
+        """Returns whether it is about a person."""
         return own_page(self.title, self.lead).is_person
 
     def mentions(self, keys: Sequence[str]) -> bool:
-        """Whether the text mentions one of these titles; one of a single word needs a capital."""
+        """Returns whether the text mentions one of these titles; one of a single word needs a capital."""
         lower, capitalised = self._tokens
         return any(f" {key} " in (lower if " " in key else capitalised) for key in keys)
 
@@ -168,33 +168,33 @@ class PageContent:
         return f" {' '.join(words)} ".lower(), f" {' '.join(capitalised)} ".lower()
 
 
-class Page:
-    """A passage of the context; `place` is its rank from 0, `content` is shared with other questions that read it."""
+class ParsedPassage:
+    """A passage of the context; `rank` counts from 0, `content` is shared with other questions that read it."""
 
-    def __init__(self, passage: ContextPassage, place: int) -> None:
+    def __init__(self, passage: ContextPassage, rank: int) -> None:
         self.passage = passage
-        self.place = place
+        self.rank = rank
         self.content = content = _content(passage.title, passage.text[:MOST_CHARACTERS])
         self.sentences = content.sentences
         self.title_keys = content.title_keys
         self.title_stems = content.title_stems
         self.mentions = content.mentions
 
-    def cite(self, sentence: PageSentence) -> Sentence:
+    def cite(self, sentence: PassageSentence) -> Sentence:
         """A sentence as evidence."""
         return Sentence(self.passage.passage_id, sentence.text, sentence.start, sentence.end)
 
 
-_content = lru_cache(maxsize=_KEPT_PAGES)(PageContent)
+_content = lru_cache(maxsize=_KEPT_PAGES)(PassageContent)
 _title_keys = lru_cache(maxsize=_KEPT_PAGES)(title_keys)
 
 
-def pages_of(context: Sequence[ContextPassage]) -> list[Page]:
+def pages_of(context: Sequence[ContextPassage]) -> list[ParsedPassage]:
     """The passages of a context in ranked order."""
-    return [Page(passage, place) for place, passage in enumerate(context)]
+    return [ParsedPassage(passage, rank) for rank, passage in enumerate(context)]
 
 
-# Source: reader.md 6.3 (person, place). Decided here: definitions are kept for the last `MOST_KEPT` pages.
+# Source: reader.md 6.3 (person, location). Decided here: definitions are kept for the last `MOST_KEPT` pages.
 
 MOST_KEPT = 50_000  # see above; 20 MB of ASCII (`_LEAD` characters each); chosen
 _LEAD = 400  # characters; reader.md 6.6, type.
@@ -208,12 +208,12 @@ _KIND_ENDS = re.compile(
 """Where a definition stops to say what something is (`is a bridge in New York over the East River`)."""
 _LIFE = re.compile(r"\([^()]*(?:\bborn\b|\b[12]\d{3}\b)")
 _IS_A = re.compile(r" (?:is|was) an? ")
-_SURE = 0.9  # as `DEFINED` of schemas/types.py: a definition of its own, not a cue
+_SURE = 0.9  # as `DEFINED` of schemas/types.py: an explicit definition, not a cue
 
 
 @dataclass(frozen=True, slots=True)
 class OwnPage:
-    """What a name's own page says: whether it is a person's, and the words that say its kind."""
+    """Facts from a name's own page: `is_person`, and the words that name its kind."""
 
     is_person: bool
     kinds: frozenset[str]
@@ -221,7 +221,7 @@ class OwnPage:
 
 @lru_cache(maxsize=1 << 14)
 def own_page(title: str, lead: str) -> OwnPage:
-    """What a page's title and first characters say."""
+    """Extracts the facts of a page from its title and first characters."""
     plain = _PARENTHESES.sub(" ", lead)
     match = _DEFINITION.search(plain)
     definition = plain[match.end() :][:_DEFINITION_CHARACTERS] if match else ""
@@ -263,7 +263,7 @@ class CorpusPages:
                 self._leads[number] = text[:_LEAD]
 
     def find(self, key: str) -> OwnPage | None:
-        """What the page of a name says, None if there is none."""
+        """Facts from the page of a name; None if there is none."""
         number = self._first.get(key)
         if number is None:
             return None
@@ -273,35 +273,35 @@ class CorpusPages:
         return own_page(self._index.passage_titles[number], lead)
 
 
-# Source: reader.md 6.5. `he`, `she`, `it`, `they` stand for the page's subject if the page uses that pronoun first.
+# Source: reader.md 6.5. `he`, `she`, `it`, `they` refer to the page's subject if the page uses that pronoun first.
 
 _FAR = 60  # characters; chosen: room for `In the spring of 1889`
 
 
-def subject_span(page: PageContent, sentence: PageSentence) -> tuple[int, int] | None:
-    """Where a sentence begins, after `In 1889` and the like, with what its page is about; None if it does not.
+def subject_span(page: PassageContent, sentence: PassageSentence) -> tuple[int, int] | None:
+    """Span of the page's subject at the start of a sentence, after `In 1889` and the like; None without one.
 
     That is a pronoun, the page's title, a name that ends with it (`the architect Jørn Utzon`), or in the first sentence
     any name and `the` with a noun before a verb.
     """
-    text, places = sentence.text, sentence.words
+    text, spans = sentence.text, sentence.words
     first = 0
-    if places and text[slice(*places[0])].lower() in words("prepositions"):
+    if spans and text[slice(*spans[0])].lower() in words("prepositions"):
         comma = text.find(", ", 0, _FAR) % len(text)
-        opens = (n for n, (a, b) in enumerate(places) if a > comma or (a < _FAR and text[a:b] in _PRONOUNS))
-        first = next(opens, len(places))
-    if first == len(places):
+        opens = (n for n, (a, b) in enumerate(spans) if a > comma or (a < _FAR and text[a:b] in _PRONOUNS))
+        first = next(opens, len(spans))
+    if first == len(spans):
         return None
-    start, end = places[first]
+    start, end = spans[first]
     low = text[start:end].lower()
     if low in _PRONOUNS:
         return (start, end) if low == page.pronoun else None
-    begin = places[first + 1][0] if low == "the" and first + 1 < len(places) else start
+    begin = spans[first + 1][0] if low == "the" and first + 1 < len(spans) else start
     name = next((one for one in sentence.names if one.start in (start, begin)), None)
     if name is None or text.startswith(("'", "’"), name.end):
-        following = [text[slice(*place)] for place in places[first + 1 : first + 3]]
+        following = [text[slice(*span)] for span in spans[first + 1 : first + 3]]
         is_noun = low == "the" and len(following) == 2 and following[1] in words("auxiliaries")
-        return (start, places[first + 1][1]) if is_noun and name is None and not sentence.number else None
+        return (start, spans[first + 1][1]) if is_noun and name is None and not sentence.number else None
     is_own = any(f" {name.key} " in f" {key} " or name.key.endswith(f" {key}") for key in page.title_keys)
     return (start, name.end) if is_own or not sentence.number else None
 
@@ -317,11 +317,11 @@ _PAGES, _OF_PAGE = 8, 12  # passages read, sentences of each; the right answer s
 _RANK = 0.02  # per passage; chosen: breaks ties of the shortlist in favour of the better ranked one
 
 
-class Shown(NamedTuple):
+class ScoredSentence(NamedTuple):
     """A sentence with its page, and how much of the question it says (0 to 1)."""
 
-    page: Page
-    sentence: PageSentence
+    page: ParsedPassage
+    sentence: PassageSentence
     share: float
 
 
@@ -347,13 +347,15 @@ class StemWeights:
         return self._known[term]
 
 
-def titled(page: Page, sentence: PageSentence) -> str:
+def titled(page: ParsedPassage, sentence: PassageSentence) -> str:
     """A sentence as it is encoded: after its page's title, unless it says that itself."""
-    return sentence.text if page.title_stems <= sentence.places.keys() else f"{page.passage.title}: {sentence.text}"
+    return (
+        sentence.text if page.title_stems <= sentence.word_indices.keys() else f"{page.passage.title}: {sentence.text}"
+    )
 
 
 class Similarity:
-    """How near sentences are to a question: by their vectors, or by the words they share where there are none.
+    """Similarity of sentences to a question: by vectors, or by shared words where there are none.
 
     Args:
         index: The open version.
@@ -377,7 +379,7 @@ class Similarity:
         total = fsum(self.idf(stem) for stem in stems)
         return fsum(self.idf(stem) for stem in stems if stem in held) / total if total else 0.0
 
-    def best_sentences(self, question: Question, pages: Sequence[Page]) -> list[Shown]:
+    def best_sentences(self, question: Question, pages: Sequence[ParsedPassage]) -> list[ScoredSentence]:
         """The two sentences that say most of a question together, then the one that adds most to them.
 
         Of all pairs of the shortlist (the sentences with the most words of the question, by idf): the cosine of the
@@ -386,15 +388,15 @@ class Similarity:
         stems = stems_of(question.text)
         listed = sorted(
             (
-                Shown(page, sentence, self.share(stems, page.title_stems.union(sentence.places)))
+                ScoredSentence(page, sentence, self.share(stems, page.title_stems.union(sentence.word_indices)))
                 for page in pages[:_PAGES]
                 for sentence in page.sentences[:_OF_PAGE]
             ),
-            key=lambda one: (_RANK * one.page.place - one.share, one.page.place, one.sentence.number),
+            key=lambda one: (_RANK * one.page.rank - one.share, one.page.rank, one.sentence.number),
         )[:SHORTLIST]
         if len(listed) < 2:
             return listed
-        held = [one.page.title_stems.union(one.sentence.places) for one in listed]
+        held = [one.page.title_stems.union(one.sentence.word_indices) for one in listed]
         near = np.zeros((len(listed), len(listed)))
         if self._encode is not None and question.vector is not None:
             texts = [titled(one.page, one.sentence) for one in listed]

@@ -15,11 +15,12 @@ from polyhop.schemas.graph import Mention
 from polyhop.schemas.languages import STOP_WORDS, stem_tokens
 from polyhop.schemas.names import name_tokens, split_sentences
 from polyhop.schemas.text import fold
-from polyhop.schemas.types import HEADS, LOCATION
+from polyhop.schemas.types import HEADS
+from polyhop.schemas.types import LOCATION as NAMED_LOCATION
 from polyhop.schemas.types import PERSON as NAMED_PERSON
 from polyhop.worker.reading.word_lists import geography, pattern, senses, words
 
-PERSON, PLACE, DATE, YEAR, NUMBER, NATIONALITY = "PER", "LOC", "DATE", "YEAR", "NUM", "NAT"
+PERSON, LOCATION, DATE, YEAR, NUMBER, NATIONALITY = "PER", "LOC", "DATE", "YEAR", "NUM", "NAT"
 ANY, YES_NO = "ANY", "YES-NO"
 
 _WH = frozenset(("who", "whom", "whose", "what", "which", "when", "where", "how", "why"))
@@ -45,7 +46,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """What a question says about its answer."""
+    """A question with the constraints that it puts on its answer."""
 
     text: str  # The question.
     wh: str  # Its wh-word, "" if it has none.
@@ -92,15 +93,15 @@ def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
             taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
             chosen.append(mention)
     names = sorted(chosen, key=lambda m: m.start)
-    place = _wh_place(text, tokens)
-    wh = "" if place is None else tokens[place].low
-    head = _head(text, tokens, place, names) if place is not None and wh in ("what", "which") else ()
-    main = _main_words(text, tokens, place, names)
+    wh_index = _wh_index(text, tokens)
+    wh = "" if wh_index is None else tokens[wh_index].low
+    head = _head(text, tokens, wh_index, names) if wh_index is not None and wh in ("what", "which") else ()
+    main = _main_words(text, tokens, wh_index, names)
     return ParsedQuestion(
         text=text,
         wh=wh,
         head=head,
-        expected=YES_NO if place is None and _begins_yes_no(tokens) else _expected(wh, place, head, tokens),
+        expected=YES_NO if wh_index is None and _begins_yes_no(tokens) else _expected(wh, wh_index, head, tokens),
         main_words=tuple(main),
         main_stems=tuple(dict.fromkeys(stem for word in main if (stem := stem_of(word)))),
         names=tuple(names),
@@ -153,7 +154,7 @@ def _is_dropped(text: str, name: Mention) -> bool:
 
 
 def _begins_yes_no(tokens: Sequence[Token]) -> bool:
-    """Whether a question begins with an auxiliary and asks nothing with `what` or `which` later on."""
+    """Returns whether a question begins with an auxiliary and has no asking `what` or `which` later on."""
     auxiliaries = words("auxiliaries")
     if not tokens or tokens[0].low not in auxiliaries:
         return False
@@ -161,36 +162,36 @@ def _begins_yes_no(tokens: Sequence[Token]) -> bool:
     return not any(token.low in ("what", "which") and following not in auxiliaries for token, following in pairs)
 
 
-def _wh_place(text: str, tokens: Sequence[Token]) -> int | None:
-    """Place of the wh-word that asks; None without one and in yes-no questions."""
-    places = [place for place, token in enumerate(tokens) if token.low in _WH or token.low == "among"]
-    if places and places[0] < 3:
-        return places[0]
-    if not places or _begins_yes_no(tokens):
+def _wh_index(text: str, tokens: Sequence[Token]) -> int | None:
+    """Index of the wh-word that asks; None without one and in yes-no questions."""
+    indices = [index for index, token in enumerate(tokens) if token.low in _WH or token.low == "among"]
+    if indices and indices[0] < 3:
+        return indices[0]
+    if not indices or _begins_yes_no(tokens):
         return None
     # If the first one does not ask: one at the end, else one that begins a sentence, else the last `what` or `which`.
-    for place in places:
-        if place >= len(tokens) - 2:
-            return place
-    for place in places:
+    for index in indices:
+        if index >= len(tokens) - 2:
+            return index
+    for index in indices:
         # only the text between two words can end with a full stop, and all before would be read again for each word
-        if text[tokens[place - 1].end : tokens[place].start].rstrip()[-1:] in (".", "?", "!"):
-            return place
-    return max(places, key=lambda place: (tokens[place].low == "what", tokens[place].low == "which", place))
+        if text[tokens[index - 1].end : tokens[index].start].rstrip()[-1:] in (".", "?", "!"):
+            return index
+    return max(indices, key=lambda index: (tokens[index].low == "what", tokens[index].low == "which", index))
 
 
 def _head(text: str, tokens: Sequence[Token], wh: int, names: Sequence[Mention]) -> tuple[str, ...]:
     # Where the noun after a wh-word begins: past auxiliaries, articles, `most recent` and `name of`.
-    place = wh + 1
-    while place < len(tokens) and (tokens[place].low in words("auxiliaries") or tokens[place].low in _ARTICLES):
-        place += 1
-    if [token.low for token in tokens[place : place + 2]] == ["most", "recent"]:
-        place += 1
-    skipped = _NAME_OF.match(text, tokens[place].start) if place < len(tokens) else None
+    start = wh + 1
+    while start < len(tokens) and (tokens[start].low in words("auxiliaries") or tokens[start].low in _ARTICLES):
+        start += 1
+    if [token.low for token in tokens[start : start + 2]] == ["most", "recent"]:
+        start += 1
+    skipped = _NAME_OF.match(text, tokens[start].start) if start < len(tokens) else None
     if skipped:
-        place = next((n for n, token in enumerate(tokens) if token.start >= skipped.end()), len(tokens))
+        start = next((n for n, token in enumerate(tokens) if token.start >= skipped.end()), len(tokens))
     head: list[str] = []
-    for token, before in zip(tokens[place:], [None, *tokens[place:]], strict=False):
+    for token, before in zip(tokens[start:], [None, *tokens[start:]], strict=False):
         is_name = any(name.start <= token.start < name.end for name in names)
         is_apart = before is not None and text[before.end : token.start].strip()
         # It ends before a verb, too, which may only be its first word.
@@ -204,12 +205,12 @@ def _head(text: str, tokens: Sequence[Token], wh: int, names: Sequence[Mention])
     return tuple(head)
 
 
-def _expected(wh: str, place: int | None, head: tuple[str, ...], tokens: Sequence[Token]) -> str:
-    by_word = {"who": PERSON, "whom": PERSON, "when": DATE, "where": PLACE}
+def _expected(wh: str, wh_index: int | None, head: tuple[str, ...], tokens: Sequence[Token]) -> str:
+    by_word = {"who": PERSON, "whom": PERSON, "when": DATE, "where": LOCATION}
     if wh in by_word:
         return by_word[wh]
-    if wh == "how" and place is not None:
-        follower = tokens[place + 1].low if place + 1 < len(tokens) else ""
+    if wh == "how" and wh_index is not None:
+        follower = tokens[wh_index + 1].low if wh_index + 1 < len(tokens) else ""
         return NUMBER if follower in words("measures") else ANY
     if not head:
         return ANY
@@ -221,7 +222,7 @@ def _expected(wh: str, place: int | None, head: tuple[str, ...], tokens: Sequenc
         PERSON: NAMED_PERSON in kinds,
         NATIONALITY: forms & words("nationality_heads"),
         NUMBER: head[-2:] == ("area", "code") or words("number_heads") & {*forms, *head[-2:]},
-        PLACE: LOCATION in kinds,
+        LOCATION: NAMED_LOCATION in kinds,
     }
     return next((name for name, is_of_type in types.items() if is_of_type), ANY)
 
@@ -234,11 +235,11 @@ _DESCRIBED = re.compile(
 )
 _SENTENCE_END = re.compile(r"[.?!][\"'”’)]*\s+")
 _MOST_NOUNS = 4  # chosen: noun phrases of questions are shorter; bounds the look to the left
-_FAR = 80  # characters beside a name; chosen: about the clause that it stands in
+_FAR = 80  # characters before a name; chosen: about the length of its clause
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionParts:
     """A question's parts."""
 
     predicate: tuple[str, ...]  # Words that the answer's sentence says.
@@ -246,7 +247,7 @@ class Asked:
     is_one_step: bool  # Whether nothing else is described that leads to it (`the birthplace of NAME`).
 
 
-def asked_of(question: ParsedQuestion) -> Asked:
+def asked_of(question: ParsedQuestion) -> QuestionParts:
     """A question's parts. Cost: O(characters)."""
     named = {word for name in question.names for word in name_tokens(name.surface)}
     described = _described(question)
@@ -268,7 +269,7 @@ def asked_of(question: ParsedQuestion) -> Asked:
         said = name_tokens(question.text[begin:])
         predicate = [word for word in said if word in content - described and word not in question.head]
     is_one_step = len(direct) == len(names) and content.issubset({*predicate, *question.head})
-    return Asked(tuple(dict.fromkeys(predicate)), tuple(direct), is_one_step)
+    return QuestionParts(tuple(dict.fromkeys(predicate)), tuple(direct), is_one_step)
 
 
 def _described(question: ParsedQuestion) -> frozenset[str]:
@@ -304,7 +305,7 @@ def _is_noun(word: str) -> bool:
 
 
 def _leads(question: ParsedQuestion, name: Mention, *, begin: int, clause_end: int) -> bool:
-    """Whether a name only leads to the answer: after a described noun, before `'s`, or in a relative clause."""
+    """Returns whether a name only leads to the answer: after a described noun, before `'s`, or in a relative clause."""
     text = question.text
     if text.startswith(("'s", "’s"), name.end) or name.key in geography().demonyms or name.end <= begin:
         return True

@@ -13,11 +13,11 @@ import numpy as np
 from polyhop.schemas.evidence import Note
 from polyhop.schemas.languages import AUTO, ENGLISH, detected
 from polyhop.schemas.ports import Encode, IndexReader, Reader
-from polyhop.schemas.query import Citation, ComparedValue, Question, Reading, ReadingItem
+from polyhop.schemas.query import Citation, ComparedValue, Question, ReaderResult, ReadingItem
 from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of, vectors_of
 from polyhop.worker.reading.candidates import PHRASE, Situation, choose, evidence, features_of, find_candidates
 from polyhop.worker.reading.comparisons import compute
-from polyhop.worker.reading.pages import CorpusPages, Page, Similarity, StemWeights, pages_of
+from polyhop.worker.reading.pages import CorpusPages, ParsedPassage, Similarity, StemWeights, pages_of
 from polyhop.worker.reading.question import ParsedQuestion, parse_question, stems_of
 
 ANALYSER = "stems"
@@ -26,7 +26,7 @@ MIN_CONFIDENCE = 0.5
 NOTHING = 0.1  # A sentence that says less of the question's words (by idf) is not shown: nothing was found.
 _WORTHLESS = 0.03  # The sentence of a guess below it is not shown; chosen: right in 1 of 20.
 
-NOT_ENGLISH = Reading("", notes=(Note("Reader", "the rules read English only; a model reads other languages"),))
+NOT_ENGLISH = ReaderResult("", notes=(Note("Reader", "the rules read English only; a model reads other languages"),))
 """In an index of another language, and with `auto` for a question that is not English."""
 
 _KEPT_QUESTIONS = 64  # Questions that stay parsed: HubLink reads a question once for each hub.
@@ -35,7 +35,7 @@ _KEPT_QUESTIONS = 64  # Questions that stay parsed: HubLink reads a question onc
 class RuleReader:
     """Reads short answers by rules and linear features.
 
-    Each question is read by itself: the others in the batch change nothing. A short answer comes with its kind
+    The other questions of the batch change nothing. A short answer comes with its kind
     ("computed" or "extracted"), its confidence and sentences. Below `min_confidence` it is a guess: the sentences,
     those that say most of the question together, are the answer. A question without a content word has none.
 
@@ -62,24 +62,24 @@ class RuleReader:
         # a function of the index, not a method: a cache that leads back to its reader would hold the index when closed
         self._parsed = lru_cache(maxsize=_KEPT_QUESTIONS)(partial(_parsed, index))
 
-    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order; reads sentences of passages, no notes."""
+    def read(self, items: Sequence[ReadingItem]) -> list[ReaderResult]:
+        """One result per item, in order; reads sentences of passages, no notes."""
         return [self._read(item) for item in items]
 
-    def _read(self, item: ReadingItem) -> Reading:
+    def _read(self, item: ReadingItem) -> ReaderResult:
         question = item.question
         if not (self._language == ENGLISH or (self._language == AUTO and detected(question.text) == ENGLISH)):
             return NOT_ENGLISH
         pages = pages_of(item.context)
         parsed = self._parsed(question.text)
         if not pages or not parsed.main_stems:
-            return Reading("")
+            return ReaderResult("")
         cosines = self._cosines(question, pages)
         computed = compute(parsed, pages, self._similar)
         if computed is not None and computed.answer:
             from_values = tuple(dict.fromkeys(one.sentence for one in computed.values if one.sentence is not None))
             confidence = computed.confidence
-            reading = Reading(computed.answer, confidence, from_values, "computed", confidence=confidence)
+            reading = ReaderResult(computed.answer, confidence, from_values, "computed", confidence=confidence)
             return replace(self._shown(reading), rule=computed.rule, values=computed.values)
         best_three = self._similar.best_sentences(question, pages)
         sentences = [one.page.cite(one.sentence) for one in best_three if one.share >= NOTHING]
@@ -87,28 +87,29 @@ class RuleReader:
         if computed is not None:
             stated = [value.sentence for value in computed.values if value.sentence is not None]
             shown = tuple(dict.fromkeys((*stated, *pair)))
-            return Reading("", sentences=shown, rule=computed.rule, values=computed.values)
+            return ReaderResult("", sentences=shown, rule=computed.rule, values=computed.values)
         candidates = [candidate for page in pages for candidate in find_candidates(parsed, page)]
         self._corpus.prepare(candidate.key for candidate in candidates if candidate.span.kind != PHRASE)
         situation = Situation(parsed, pages, cosines, self._similar.idf, self._corpus)
         rows = features_of(situation, candidates)
         best = choose(candidates, rows, evidence(situation, candidates, rows))
         if best is None:
-            return Reading("", sentences=tuple(sentences))
+            return ReaderResult("", sentences=tuple(sentences))
         own = best.candidate.page.cite(best.candidate.sentence)
-        told = best.confidence(is_shown=own in pair, is_one_step=situation.asked.is_one_step)
-        confidence = round(told, 6)
+        confidence = round(best.confidence(is_shown=own in pair, is_one_step=situation.asked.is_one_step), 6)
         after = (*sentences, own) if confidence >= _WORTHLESS else tuple(sentences)
         shown = tuple(dict.fromkeys((own, *pair) if confidence >= self.min_confidence else after))
-        return self._shown(Reading(best.candidate.span.answer, best.score, shown, "extracted", confidence=confidence))
+        return self._shown(
+            ReaderResult(best.candidate.span.answer, best.score, shown, "extracted", confidence=confidence)
+        )
 
-    def _shown(self, reading: Reading) -> Reading:
+    def _shown(self, reading: ReaderResult) -> ReaderResult:
         """A reading whose short answer is a guess if it is not certain enough: then the sentences are the answer."""
         if reading.confidence >= self.min_confidence:
             return reading
         return replace(reading, answer="", guess=reading.answer)
 
-    def _cosines(self, question: Question, pages: Sequence[Page]) -> list[float]:
+    def _cosines(self, question: Question, pages: Sequence[ParsedPassage]) -> list[float]:
         """Similarity of question and each passage; without vectors, the share of its words that the passage holds."""
         number_of = self._index.number_of_passage
         numbers = [number_of.get(page.passage.passage_id) for page in pages]
@@ -141,11 +142,11 @@ class FacetReader:
         self._fallback = fallback
         self._min_confidence = fallback.min_confidence if isinstance(fallback, RuleReader) else MIN_CONFIDENCE
 
-    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order; its `values` and `citations` name hubs."""
+    def read(self, items: Sequence[ReadingItem]) -> list[ReaderResult]:
+        """One result per item, in order; its `values` and `citations` name hubs."""
         return [self._read(item) for item in items]
 
-    def _read(self, item: ReadingItem) -> Reading:
+    def _read(self, item: ReadingItem) -> ReaderResult:
         found: dict[str, Any] | None = item.retrieval.evidence.data.get(self._key)
         if found is None or found["confidence"] < _LEAST_OF_FACETS:
             (reading,) = self._fallback.read([item])
@@ -156,7 +157,7 @@ class FacetReader:
         text = f"{found['kind']}, from {count} {'hub' if count == 1 else 'hubs'}: {'; '.join(stated)}"
         answer = "; ".join(found["texts"])  # names have commas
         hubs = enumerate(found["hubs"], start=1)
-        return Reading(
+        return ReaderResult(
             answer if found["confidence"] >= self._min_confidence else "",
             guess=answer,
             score=found["confidence"],

@@ -37,13 +37,13 @@ def senses() -> Mapping[str, frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Geography:
-    """lists/geography.toml: `states`, `demonyms`, `parts` give the country; `places` finds any with a capital."""
+    """lists/geography.toml: `states`, `demonyms`, `parts` give the country; `names` finds any with a capital."""
 
     countries: frozenset[str]
     states: Mapping[str, str]
     demonyms: Mapping[str, str]
     parts: Mapping[str, str]
-    places: re.Pattern[str]
+    names: re.Pattern[str]
 
 
 @cache
@@ -54,8 +54,8 @@ def geography() -> Geography:
     states = {state: country for country, names in table["states"].items() for state in _items(names)}
     demonyms, parts = (dict(pair.split(": ") for pair in _items(table[name])) for name in ("demonyms", "parts"))
     known = sorted({*countries, *states, *demonyms}, key=lambda name: (-len(name), name))
-    places = re.compile(rf"(?<!\w)(?=[A-Z])(?i:{'|'.join(map(re.escape, known))})(?!\w)")
-    return Geography(countries, states, demonyms, parts, places)
+    pattern = re.compile(rf"(?<!\w)(?=[A-Z])(?i:{'|'.join(map(re.escape, known))})(?!\w)")
+    return Geography(countries, states, demonyms, parts, pattern)
 
 
 def is_country_or_state(key: str) -> bool:
@@ -73,7 +73,7 @@ def _table(name: str) -> dict[str, Any]:
 
 
 # Source: reader.md 6.4, lists/geography.toml. Decided here: where a lead says what somebody is (`an English writer`),
-# places of birth and death do not count; England, Scotland and Wales share a country with the United Kingdom, not
+# countries of birth and death do not count; England, Scotland and Wales share a country with the United Kingdom, not
 # with each other.
 
 _IS_A = re.compile(r"\b(?:is|was|were|are) (?:an?|the) ")
@@ -81,8 +81,8 @@ _NEAR = 40  # characters; chosen: room for a few adjectives (`was an acclaimed c
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A country that a text names at one place; `is_demonym` if by its people, `state` if by a part of it."""
+class CountryMention:
+    """Mention of a country in a text; `is_demonym` if by its people, `state` if by a part of it."""
 
     country: str
     state: str
@@ -91,24 +91,24 @@ class Place:
     is_demonym: bool
 
 
-def places_in(text: str) -> list[Place]:
+def country_mentions(text: str) -> list[CountryMention]:
     """Every country, demonym and state, left to right; only where written with a capital."""
     lists = geography()
     folded = fold(text)
     found = []
-    for match in lists.places.finditer(folded if len(folded) == len(text) else text):
+    for match in lists.names.finditer(folded if len(folded) == len(text) else text):
         name, is_demonym = match[0].lower(), match[0].lower() in lists.demonyms
         state = name if not is_demonym and name not in lists.countries else ""
         country = lists.demonyms[name] if is_demonym else lists.states[name] if state else name
-        found.append(Place(country, state, *match.span(), is_demonym))
+        found.append(CountryMention(country, state, *match.span(), is_demonym))
     return found
 
 
-def nationalities(lead: str) -> list[Place]:
-    """Nationalities that a lead states of its subject (`was an English writer`); otherwise all places that it names."""
-    found = places_in(lead)
+def nationalities(lead: str) -> list[CountryMention]:
+    """Nationalities that a lead states of its subject (`was an English writer`); else all its countries."""
+    found = country_mentions(lead)
     for verb in _IS_A.finditer(lead):
-        said = [place for place in found if place.is_demonym and 0 <= place.start - verb.end() <= _NEAR]
+        said = [country for country in found if country.is_demonym and 0 <= country.start - verb.end() <= _NEAR]
         if said:
             return said
     return found

@@ -130,7 +130,7 @@ class RerankedStrategy:
         numbers = [self._reader.number_of_passage[passage.passage_id] for passage in head]
         texts = [passage_text(title, text) for _, title, text in self._reader.passages(numbers)]
         values = self._reranker.score(question.text, texts)
-        first = [(head[place].passage_id, float(values[place])) for place in best(values, len(values)).tolist()]
+        first = [(head[index].passage_id, float(values[index])) for index in best(values, len(values)).tolist()]
         pairs = (first + [(passage.passage_id, passage.score) for passage in tail])[: max(limit, 0)]
         note = Note(RERANKED, f"the top {len(head)} passages, by {self._judge}")
         return replace(

@@ -134,7 +134,7 @@ class BridgeMaskedStrategy(BridgeStrategy):
             candidates = Candidates(near.rows, seeding, near.cosines[-1], exact)
             start = self._start(read.entities, read.seeds, read.shares, candidates)
             seeded = time.perf_counter()
-            # What counts beside similarity. Source: bridge-masked.md 3 step 3.
+            # What is added to similarity. Source: bridge-masked.md 3 step 3.
             graph_weight = p.graph_weight * max(share, LEAST_GRAPH_SHARE)
             added = walk_parts(self._walk(start.seeds), flat_walk_part, graph_weight, REFERENCE_RANK)
             lexical_weight = p.lexical_share * (1 - share) * trust.in_fusion
@@ -184,7 +184,7 @@ class BridgeMaskedStrategy(BridgeStrategy):
         words: NDArray[np.float64],
         rows: NDArray[np.intp],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Similarities of a few passages for seeding and for fusing (s), each by itself in float64."""
+        """Similarities of a few passages for seeding and for fusing (s), each computed in float64."""
         cosine = exact_cosines(self._vectors.vectors, rows, vector)
         fused, share = cosine, self._parameters.mask_weight
         if masked is not None:

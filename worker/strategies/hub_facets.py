@@ -16,7 +16,7 @@ from polyhop.schemas.settings import ENTITIES
 from polyhop.warehouse.artefacts import vectors_of
 from polyhop.worker.ranking.facets.answers import FacetAnswer, answer_of
 from polyhop.worker.ranking.facets.conditions import HUB, Facet, ReadQuestion
-from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule, LinkedPassages, PathScores, best_paths
+from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule, FacetScores, LinkedPassages, best_paths
 from polyhop.worker.ranking.facets.units import units_of
 from polyhop.worker.ranking.fusion import best_positive
 from polyhop.worker.ranking.hubs import words_of
@@ -133,7 +133,7 @@ class HubFacetsStrategy:
         return found
 
     def _evidence(
-        self, read: ReadQuestion, scores: PathScores, paths: NDArray[np.intp], answer: FacetAnswer | None
+        self, read: ReadQuestion, scores: FacetScores, paths: NDArray[np.intp], answer: FacetAnswer | None
     ) -> Evidence:
         """The evidence of one question; `paths` are the best of its triples, `answer` the short one, if any."""
         facets = read.facets

@@ -17,7 +17,7 @@ from polyhop.commands.stores import versions
 from polyhop.flows import reports
 from polyhop.flows.index import check_coverage, run_index, with_kept
 from polyhop.flows.plan import question_costs
-from polyhop.flows.reports import IndexReport, ModelUse, summary_lines
+from polyhop.flows.reports import IndexReport, RunModelUse, summary_lines
 from polyhop.flows.runner import DirectRunner, model_use
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import CoverageError, SourceError, StoreConflictError, UnknownIndexError
@@ -78,7 +78,7 @@ def test_the_first_run_computes_every_stage_and_says_how_far_it_is(first: Small)
     assert all(seconds > 0 for seconds in report.seconds.values())
     assert sum(report.seconds.values()) <= first.took
     assert report.counts["passages"] == 2
-    assert report.model == ModelUse() == model_use()
+    assert report.model == RunModelUse() == model_use()
     assert report.computed.keys() <= set(names)
     assert report.computed["extract"] == 2
     assert first.told[0] == ("ingest", 2, 2)

@@ -20,7 +20,7 @@ from polyhop.commands.stores import versions
 from polyhop.doctor import run_checks
 from polyhop.flows.maintain import repair, run_maintenance, run_verify
 from polyhop.flows.reports import IndexReport, headline, published_payload
-from polyhop.schemas.chat import Rung, Usage
+from polyhop.schemas.chat import Repair, Usage
 from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError, UnknownIndexError
 from polyhop.schemas.queue import JobSpec, NewQuestion
 from polyhop.schemas.requests import MaintenanceReport, MaintenanceRequest
@@ -118,7 +118,7 @@ def queued(tmp_path: Path) -> Path:
     """A root whose queue has a job of some 2 MB that ended, and an open one; and a paid reply."""
     root = tmp_path / "queued"
     with closing(ReplyCache(Layout(root).reply_cache)) as cache:
-        cache.put_reply(ReplySource("k", "model", "task", "hash", 1), "{}", Rung.AS_IS, 1, Usage())
+        cache.put_reply(ReplySource("k", "model", "task", "hash", 1), "{}", Repair.AS_IS, 1, Usage())
     with open_questions(Settings(root=root)) as queue:
         job = queue.submit(JobSpec("towns"), [NewQuestion(f"q{n}", f"{n} " + "Who? " * 1000) for n in range(400)])
         queue.submit(JobSpec("towns"), [NewQuestion("q", "Who?")])

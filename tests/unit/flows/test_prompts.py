@@ -11,7 +11,7 @@ from scripted_server import Behaviour, ModelServer, Recorded
 from small_indexes import indexed, write_rows
 
 from polyhop.flows.prompts import Example, composed, most_covering, tune_prompts
-from polyhop.schemas.chat import Prompt, Rung
+from polyhop.schemas.chat import Prompt, Repair
 from polyhop.schemas.errors import ConfigurationError, MalformedReplyError, SourceError
 from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings, Settings, parse_settings
@@ -56,7 +56,7 @@ def require_valid(folder: Path, types: list[str]) -> None:
         found, first = read_reply(of_passage[0][2], extraction.KgReply)
         listed, second = read_reply(of_passage[1][2], extraction.PhrasesReply)
         said, third = read_reply(of_passage[2][2], extraction.PropositionsReply)
-        assert {first, second, third} == {Rung.AS_IS}
+        assert {first, second, third} == {Repair.AS_IS}
         stated = extraction.stated_in_document(found, contract, counts)
         names = extraction.phrases_in_passage(listed, counts)
         assert [name.name for name in names] == listed.entities == of_passage[2][0].splitlines()

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from polyhop.pages import drawing as sheet
 from polyhop.pages.answer_page import PageMaterial, answer_page, marked, write_page
-from polyhop.pages.drawing import DRAWN_NODES, Edge, distances, evidence_graph, heights
-from polyhop.schemas.evidence import PASSAGES_ONLY, Evidence, Node, QuestionNames, Seed, as_row
-from polyhop.schemas.evidence import Edge as Walked
+from polyhop.pages.drawing import DRAWN_NODES, DrawnEdge, distances, evidence_graph, heights
+from polyhop.schemas.evidence import PASSAGES_ONLY, Edge, Evidence, Node, QuestionNames, Seed, as_row
 from polyhop.schemas.evidence import Path as EvidencePath
 from polyhop.schemas.version import VERSION
 
@@ -61,11 +60,11 @@ def qasa_answer() -> Document:
     ada, london, thames, head = "ada lovelace", "london", "river thames", "thames head"
     names = {key: key.title() for key in (ada, london, thames, head, "england")}
 
-    def path(text: str, keys: tuple[str, ...], edges: tuple[Walked, ...], score: float) -> EvidencePath:
+    def path(text: str, keys: tuple[str, ...], edges: tuple[Edge, ...], score: float) -> EvidencePath:
         return EvidencePath(text, keys, tuple(names[key] for key in keys), edges, score)
 
-    born, lies = Walked(ada, london, ("born in",)), Walked(london, thames, ("lies on",))
-    near, rises = Walked(london, thames, ("lies on", "near")), Walked(thames, head, (), ("rises at",))
+    born, lies = Edge(ada, london, ("born in",)), Edge(london, thames, ("lies on",))
+    near, rises = Edge(london, thames, ("lies on", "near")), Edge(thames, head, (), ("rises at",))
     down = "Ada Lovelace --[born in]--> London --[lies on]--> River Thames"
     up = "London --[lies on | near]--> River Thames <--[rises at]-- Thames Head"
     evidence = Evidence(
@@ -147,12 +146,12 @@ def test_a_shared_entity_points_nowhere(bridge_answer: Document) -> None:
 
 
 def test_labels_that_would_lie_on_each_other_are_left_out_and_those_of_a_column_point_up() -> None:
-    nodes = tuple(sheet.Node(name, "entity", name, 1.0) for name in ("a", "b", "c"))
-    edges = (sheet.Edge("a", "c", ("first",)), sheet.Edge("b", "c", ("second",)))
+    nodes = tuple(sheet.DrawnNode(name, "entity", name, 1.0) for name in ("a", "b", "c"))
+    edges = (sheet.DrawnEdge("a", "c", ("first",)), sheet.DrawnEdge("b", "c", ("second",)))
     drawing = sheet.draw(sheet.EvidenceGraph(nodes, edges, {"a": 0, "b": 0}, 0))
     assert [line.label for line in drawing.relations] == ["first →", ""]
     assert [line.title for line in drawing.relations] == ["a — first → c", "b — second → c"]
-    column = sheet.draw(sheet.EvidenceGraph(nodes[:2], (sheet.Edge("b", "a", ("above",)),), {"a": 0, "b": 0}, 0))
+    column = sheet.draw(sheet.EvidenceGraph(nodes[:2], (sheet.DrawnEdge("b", "a", ("above",)),), {"a": 0, "b": 0}, 0))
     assert [line.label for line in column.relations] == ["↑ above"]
 
 
@@ -183,9 +182,9 @@ def test_lines_break_at_spaces_and_inside_words_only_where_there_are_none() -> N
 def test_a_passage_hangs_at_its_two_strongest_entities_and_relations_repeat_nothing(qasa_answer: Document) -> None:
     relations = [("london", "is in", "england"), ("london", "again", "river thames")]
     graph = evidence_graph(qasa_answer, {"p2": ["england", "london", "river thames", "unknown"]}, relations)
-    hung = [Edge("entity london", "passage p2"), Edge("entity river thames", "passage p2")]
+    hung = [DrawnEdge("entity london", "passage p2"), DrawnEdge("entity river thames", "passage p2")]
     assert [edge for edge in graph.edges if edge.target == "passage p2"] == hung
-    assert Edge("entity london", "entity england", ("is in",)) in graph.edges
+    assert DrawnEdge("entity london", "entity england", ("is in",)) in graph.edges
     assert all("again" not in edge.forward for edge in graph.edges)
     assert graph.roots == {"entity ada lovelace": 0}
     assert not graph.has_question

@@ -12,7 +12,7 @@ from memory_index import graph_from, lexical_from
 from polyhop.schemas import evidence
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.graph import gathered, new_numbers
-from polyhop.schemas.query import Citation, ModelUse, Reading, Sentence, reading_row, summed_use
+from polyhop.schemas.query import Citation, ModelUse, ReaderResult, Sentence, reading_row, summed_use
 
 words = st.text(max_size=8)
 numbers = st.floats(-5, 5).map(lambda value: round(value, 6))
@@ -56,7 +56,7 @@ def test_edges_of_paths_come_first_and_a_pair_walked_back_keeps_its_direction() 
 
 PARTIAL = ModelUse("m", "hub.partial", "h1", usage=Usage(1, 100, 10, 0.5, 2.0))
 CACHED = replace(PARTIAL, is_cached=True)
-FINAL = ModelUse("m", "hub.final", "h2", usage=Usage(1, 50, 5, 0.25, 1.0), rung="as_is")
+FINAL = ModelUse("m", "hub.final", "h2", usage=Usage(1, 50, 5, 0.25, 1.0), repair="as_is")
 
 
 def test_a_sum_counts_what_was_paid_now_apart_from_what_the_replies_took_and_keeps_its_parts() -> None:
@@ -66,7 +66,7 @@ def test_a_sum_counts_what_was_paid_now_apart_from_what_the_replies_took_and_kee
     assert use is not None
     assert all_cached is not None
     assert (use.usage, use.spent) == (Usage(4, 350, 35, 1.75, 7.0), Usage(3, 250, 25, 1.25, 5.0))
-    assert (use.prompt, use.is_cached, use.rung) == ("hub.final", False, "as_is")
+    assert (use.prompt, use.is_cached, use.repair) == ("hub.final", False, "as_is")
     assert (use.error_class, use.error) == ("MalformedReplyError", "No JSON.")  # the first failure
     assert use.parts[::3] == (CACHED, FINAL)
     assert (all_cached.is_cached, all_cached.spent) == (True, Usage())
@@ -74,15 +74,15 @@ def test_a_sum_counts_what_was_paid_now_apart_from_what_the_replies_took_and_kee
     assert whole is not None
     assert (whole.parts, whole.spent) == ((CACHED, CACHED, FINAL), FINAL.usage)
     assert (summed_use([FINAL]), summed_use([])) == (FINAL, None)
-    row = reading_row(Reading("a", use=whole))
+    row = reading_row(ReaderResult("a", use=whole))
     parts = [(part["prompt"]["name"], part["cached"]) for part in row["parts"]]
     assert parts == [("hub.partial", True), ("hub.partial", True), ("hub.final", False)]
-    assert "parts" not in reading_row(Reading("a", use=FINAL))
+    assert "parts" not in reading_row(ReaderResult("a", use=FINAL))
 
 
 def test_a_cited_hub_has_its_id_beside_the_fields_of_a_passage() -> None:
     quoted = Citation("p1", Sentence("p1", "Said.", 0, 5), number=1)
-    row = reading_row(Reading("a", citations=(quoted, Citation("", hub_id="H1", name="Paper One", number=2))))
+    row = reading_row(ReaderResult("a", citations=(quoted, Citation("", hub_id="H1", name="Paper One", number=2))))
     assert row["citations"] == [
         {"passage_id": "p1", "quote": "Said.", "start": 0, "end": 5, "number": 1},
         {"passage_id": "", "quote": "", "start": None, "end": None, "hub_id": "H1", "name": "Paper One", "number": 2},

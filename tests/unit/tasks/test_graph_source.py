@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.errors import QuarantineExceededError, SourceError
-from polyhop.schemas.graph import Node, Statement
+from polyhop.schemas.graph import Statement, StatementNode
 from polyhop.schemas.settings import CorpusSettings, Settings
 from polyhop.schemas.text import entity_id, literal_id, node_id, record_id
 from polyhop.tasks.graph_source import stage
@@ -23,9 +23,9 @@ from polyhop.warehouse.statements import statement
 
 pytestmark = pytest.mark.slow
 
-ADA = Node("Q1", "Ada Lovelace", ("Person",))
-OTHER_ADA = Node("Q2", "Ada  Lovelacé")
-YEAR = Node("", "1815", is_literal=True, datatype="year")
+ADA = StatementNode("Q1", "Ada Lovelace", ("Person",))
+OTHER_ADA = StatementNode("Q2", "Ada  Lovelacé")
+YEAR = StatementNode("", "1815", is_literal=True, datatype="year")
 
 
 def test_descriptions_and_triples_are_counted() -> None:
@@ -45,7 +45,7 @@ def test_descriptions_and_triples_are_counted() -> None:
 
 
 def test_a_name_is_folded_and_normalised_apart_and_its_lack_is_filled_from_the_id() -> None:
-    rows = statement_tables([Statement(OTHER_ADA, "p", Node("http://x/Y_z", " "))])["nodes"].to_pylist()
+    rows = statement_tables([Statement(OTHER_ADA, "p", StatementNode("http://x/Y_z", " "))])["nodes"].to_pylist()
     assert [(row["name"], row["folded"], row["norm_name"], row["uses"]) for row in rows] == [
         ("Ada  Lovelacé", "ada lovelace", "ada lovelacé", 1),
         ("Y z", "y z", "y z", 0),
@@ -56,7 +56,7 @@ def test_ids_of_nodes_literals_and_names_never_meet() -> None:
     assert len({node_id("a"), entity_id("a"), literal_id("a", "p", "", "a"), literal_id("a", "p", "a", "")}) == 4
 
 
-_NODES = st.builds(Node, st.sampled_from(["a", "b"]), st.sampled_from(["", "A", "B"]), st.just(()))
+_NODES = st.builds(StatementNode, st.sampled_from(["a", "b"]), st.sampled_from(["", "A", "B"]), st.just(()))
 _STATEMENTS = st.lists(st.builds(Statement, _NODES, st.sampled_from(["p", "P"]), _NODES), max_size=12)
 
 

@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from polyhop.schemas.chat import Rung, Usage
+from polyhop.schemas.chat import Repair, Usage
 from polyhop.schemas.errors import InvalidVectorError, SourceError, StoreError, StoreUnavailableError
 from polyhop.schemas.records import Document
 from polyhop.schemas.text import content_hash
@@ -225,7 +225,7 @@ def source(name: str, model: str = "m", task: str = "kg.extract") -> ReplySource
 
 
 def put(store: ReplyCache, name: str, text: str = '{"a":1}', **about: str) -> None:
-    store.put_reply(source(name, **about), text, Rung.AS_IS, 1, USAGE)
+    store.put_reply(source(name, **about), text, Repair.AS_IS, 1, USAGE)
 
 
 @pytest.fixture
@@ -245,8 +245,8 @@ def test_a_reply_comes_back_and_unknown_keys_are_left_out(store: ReplyCache, mon
     monkeypatch.setattr(replies, "KEYS_PER_READ", 3)
     texts = {content_hash(f"x{n}"): f'{{"name":"Ü\\n{n}"}}' for n in range(10)}
     for n, text in enumerate(texts.values()):
-        store.put_reply(source(f"x{n}"), text, Rung.REASKED, 3, USAGE)
-    expected = {key: StoredReply(text, "m", Rung.REASKED, 3, USAGE) for key, text in texts.items()}
+        store.put_reply(source(f"x{n}"), text, Repair.REASKED, 3, USAGE)
+    expected = {key: StoredReply(text, "m", Repair.REASKED, 3, USAGE) for key, text in texts.items()}
     assert store.replies([*texts, content_hash("unknown"), *texts]) == expected
     assert store.replies([]) == {}
 
@@ -351,14 +351,14 @@ def test_an_export_is_imported_once(stores: Stores, tmp_path: Path) -> None:
     assert (export_replies(store, file), import_replies(other, file)) == (2, replies.Imported(added=1, known=1))
     assert import_replies(other, file) == replies.Imported(added=0, known=2)
     keys = [content_hash("a"), content_hash("b")]
-    mine = StoredReply('{"mine":true}', "m2", Rung.AS_IS, 1, USAGE)
+    mine = StoredReply('{"mine":true}', "m2", Repair.AS_IS, 1, USAGE)
     assert other.replies(keys) == {keys[0]: store.replies(keys)[keys[0]], keys[1]: mine}
     assert other.failures(keys) == {}
 
 
 def test_an_unknown_cost_stays_unknown_in_sums_and_exports(stores: Stores, tmp_path: Path) -> None:
     (store, other), unpriced = stores, replace(USAGE, cost_usd=None)
-    store.put_reply(source("x"), "{}", Rung.AS_IS, 1, unpriced)
+    store.put_reply(source("x"), "{}", Repair.AS_IS, 1, unpriced)
     for usage in (USAGE, unpriced):
         store.put_call(source("x"), "{}", usage, "")
     export_replies(store, tmp_path / "replies.parquet")
@@ -450,7 +450,7 @@ def use_replies(path: Path) -> int:
         if key not in found:
             source = ReplySource(key, "model", "kg.extract", "hash", 1)
             cache.put_call(source, "raw " * 40, USAGE, "")
-            cache.put_reply(source, '{"names": []}', Rung.AS_IS, cache.call_count(key), USAGE)
+            cache.put_reply(source, '{"names": []}', Repair.AS_IS, cache.call_count(key), USAGE)
             cache.put_failure(source, 1, "ModelError", "away")
     cache.replies(KEYS)
     cache.close()

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, create_model
 
 from polyhop.schemas import errors
-from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Prompt, Role, Rung, Usage
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Prompt, Repair, Role, Usage
 from polyhop.schemas.settings import ModelSettings, Settings
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.models.budget import Budget
 from polyhop.warehouse.models.chat import MOST_FAILURES, Chat
-from polyhop.warehouse.models.endpoints import Answer, Completion
+from polyhop.warehouse.models.endpoints import Completion, EndpointReply
 from polyhop.warehouse.models.replies import read_reply
 from polyhop.warehouse.open_models import begin_run, current_run, model_name, open_chat
 
@@ -62,7 +62,7 @@ class FakeModel:
         self.script = {text: list(steps) for text, steps in (script or {}).items()}
         self.asked: list[str] = []
 
-    def call(self, messages: list[Any], name: str, reply: type[BaseModel], longest: int) -> Answer[Completion]:
+    def call(self, messages: list[Any], name: str, reply: type[BaseModel], longest: int) -> EndpointReply[Completion]:
         text = messages[0]["content"].removeprefix("Names in ")
         self.asked.append(text)
         steps = self.script.get(text)
@@ -70,7 +70,7 @@ class FakeModel:
         if isinstance(step, BaseException):
             raise step
         said = step or reply.model_validate({"names": text.split(), "year": 1}).model_dump_json()
-        return Answer(Completion(said, "", is_cut=False), said, CALL.prompt_tokens, CALL.completion_tokens)
+        return EndpointReply(Completion(said, "", is_cut=False), said, CALL.prompt_tokens, CALL.completion_tokens)
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_equal_requests_are_asked_and_paid_once_by_this_call_and_the_next(cache:
     assert (seen[0], seen[-1], len(seen), chat._limiter.size) == ((0, 5), (5, 5), 4, 3)  # more at once with each reply
     again = chat_of(cache, model)
     (known,) = again.ask([ask_for("Ü b")], on_progress=lambda done, total: seen.append((done, total)))
-    assert known == ChatOutcome(Names(names=["Ü", "b"]), "fake/model", True, Rung.AS_IS, 1, "", "", CALL)
+    assert known == ChatOutcome(Names(names=["Ü", "b"]), "fake/model", True, Repair.AS_IS, 1, "", "", CALL)
     assert (len(model.asked), again.spent, again.cached, seen[-1]) == (3, Usage(), 1, (1, 1))
     (stored,) = cache.replies([ask_for("Ü b").key("fake/model")]).values()
     assert stored.text == '{"names":["Ü","b"],"note":""}'
@@ -176,7 +176,7 @@ def test_threads_that_ask_the_same_pay_once_with_no_more_calls_in_flight_than_al
         now = most = 0
         lock = threading.Lock()
 
-        def call(self, messages: list[dict[str, str]], *given: Any) -> Answer[Completion]:
+        def call(self, messages: list[dict[str, str]], *given: Any) -> EndpointReply[Completion]:
             with self.lock:
                 self.now += 1
                 self.most = max(self.most, self.now)
@@ -249,8 +249,8 @@ def test_failures_end_a_run(cache: ReplyCache, must_answer: bool, classes: list[
     chat = Chat("a/b", ModelSettings(), cache, Budget(None, None), must_answer=must_answer)
     found = []
     for name in classes:
-        rung, said = (None, "It failed.") if name else (Rung.AS_IS, "")
-        found.append(chat._first_error(ChatOutcome(None, "a/b", False, rung, 1, name, said, Usage(1))))
+        repair, said = (None, "It failed.") if name else (Repair.AS_IS, "")
+        found.append(chat._first_error(ChatOutcome(None, "a/b", False, repair, 1, name, said, Usage(1))))
     assert [type(each) for each in found] == [type(None)] * (len(classes) - 1) + [ended or type(None)]
     assert re.search(words, str(found[-1]))
 
@@ -278,8 +278,8 @@ def test_a_broken_reply_is_repaired_or_refused_as_listed(case: dict[str, Any]) -
         assert type(caught.value).__name__ == case["error"]
         assert len(str(caught.value)) < 1000
     else:
-        reply, rung = read_reply(text, form)
-        assert (reply, rung.value) == (form.model_validate(case["reply"]), case["rung"])
+        reply, repair = read_reply(text, form)
+        assert (reply, repair.value) == (form.model_validate(case["reply"]), case["rung"])
 
 
 @pytest.mark.slow
@@ -320,8 +320,8 @@ def test_no_pattern_makes_reading_endless(unit: str) -> None:
 @pytest.mark.timeout(120)
 def test_a_few_stray_quotes_in_a_long_reply_take_no_minutes() -> None:
     text = '{"entities": [' + ('"plain words", ' * 600 + '"Ada "the first" Lovelace", ') * 10 + '"end"]}'
-    reply, rung = read_reply(text, NameList)
-    assert (reply.entities[600], rung.value) == ('Ada "the first" Lovelace', "repaired")
+    reply, repair = read_reply(text, NameList)
+    assert (reply.entities[600], repair.value) == ('Ada "the first" Lovelace', "repaired")
 
 
 def test_the_message_of_a_wrong_form_names_the_field() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from polyhop.schemas.errors import ConfigurationError, SourceError
-from polyhop.schemas.graph import Description, Node, Statement
+from polyhop.schemas.graph import Description, Statement, StatementNode
 from polyhop.schemas.records import GraphServer, source_of
 from polyhop.warehouse.files.corpora import read_corpus, read_graph_sources
 from polyhop.warehouse.files.graph_files import read_graph
@@ -27,8 +27,8 @@ A, P, B = "<http://x/Ada_L>", "<http://x/p>", "<http://x/b>"
 A_P_B = f"{A} {P} {B} .\n"
 
 
-def node(own_id: str) -> Node:
-    return Node(own_id, "", is_literal=False)
+def node(own_id: str) -> StatementNode:
+    return StatementNode(own_id, "", is_literal=False)
 
 
 STATED = Statement(node("http://x/Ada_L"), "p", node("http://x/b"))
@@ -47,19 +47,22 @@ def read(folder: Path, text: str, name: str = "g.nt", *languages: str) -> list[A
 @pytest.mark.parametrize(
     ("object_", "node"),
     [
-        ("1815", Node("", "1815", is_literal=True)),
-        (1.5, Node("", "1.5", is_literal=True)),
-        (False, Node("", "false", is_literal=True)),
-        ({"value": "1815", "datatype": "xsd:year"}, Node("", "1815", (), is_literal=True, datatype="xsd:year")),
-        ({"name": 1815, "literal": True}, Node("", "1815", is_literal=True)),
-        ({"value": "chat", "language": "fr"}, Node("", "chat", (), is_literal=True, language="fr")),
-        ({"id": "L1", "name": "1815", "literal": True}, Node("L1", "1815", is_literal=True)),
-        ({"id": 2, "name": "Charles Babbage", "types": None}, Node("2", "Charles Babbage")),
-        ({"id": "N", "name": "n", "types": ["B", "A", "B", ""]}, Node("N", "n", ("B", "A"))),
+        ("1815", StatementNode("", "1815", is_literal=True)),
+        (1.5, StatementNode("", "1.5", is_literal=True)),
+        (False, StatementNode("", "false", is_literal=True)),
+        (
+            {"value": "1815", "datatype": "xsd:year"},
+            StatementNode("", "1815", (), is_literal=True, datatype="xsd:year"),
+        ),
+        ({"name": 1815, "literal": True}, StatementNode("", "1815", is_literal=True)),
+        ({"value": "chat", "language": "fr"}, StatementNode("", "chat", (), is_literal=True, language="fr")),
+        ({"id": "L1", "name": "1815", "literal": True}, StatementNode("L1", "1815", is_literal=True)),
+        ({"id": 2, "name": "Charles Babbage", "types": None}, StatementNode("2", "Charles Babbage")),
+        ({"id": "N", "name": "n", "types": ["B", "A", "B", ""]}, StatementNode("N", "n", ("B", "A"))),
     ],
 )
-def test_an_object_is_a_node_or_a_value(tmp_path: Path, object_: object, node: Node) -> None:
-    ada = Node("Q1", "Ada Lovelace", ("Person", "Writer"))
+def test_an_object_is_a_node_or_a_value(tmp_path: Path, object_: object, node: StatementNode) -> None:
+    ada = StatementNode("Q1", "Ada Lovelace", ("Person", "Writer"))
     assert list(read_graph(write(tmp_path / "g.jsonl", {**TRIPLE, "object": object_}))) == [Statement(ada, "p", node)]
 
 
@@ -141,26 +144,26 @@ def test_labels_and_types_describe_nodes_and_the_rest_are_statements(tmp_path: P
     )
     assert found == [
         Statement(node("http://x/Ada_L"), "is acquainted with", node("http://x/b")),
-        Description(Node("http://x/Ada_L", "Ada"), "001 en"),
-        Description(Node("http://x/Ada_L", "", ("Person",))),
-        Description(Node("http://x/knows", "is  acquainted\n with"), "000"),
-        Description(Node("http://x/C1", "Person"), "000"),
-        Statement(node("http://x/Ada_L"), "age", Node("", "36", is_literal=True)),
+        Description(StatementNode("http://x/Ada_L", "Ada"), "001 en"),
+        Description(StatementNode("http://x/Ada_L", "", ("Person",))),
+        Description(StatementNode("http://x/knows", "is  acquainted\n with"), "000"),
+        Description(StatementNode("http://x/C1", "Person"), "000"),
+        Statement(node("http://x/Ada_L"), "age", StatementNode("", "36", is_literal=True)),
     ]
 
 
 @pytest.mark.parametrize(
     ("term", "value"),
     [
-        ('"a"', Node("", "a", is_literal=True)),
-        (f'"a"^^<{XSD}string>', Node("", "a", is_literal=True)),
-        (f'"nonsense"^^<{XSD}integer>', Node("", "nonsense", is_literal=True, datatype=f"{XSD}integer")),
-        ('"chat"@fr-BE', Node("", "chat", is_literal=True, language="fr-be")),
-        (r'"a\"b\\c\n\u00e9"', Node("", 'a"b\\c\né', is_literal=True)),
+        ('"a"', StatementNode("", "a", is_literal=True)),
+        (f'"a"^^<{XSD}string>', StatementNode("", "a", is_literal=True)),
+        (f'"nonsense"^^<{XSD}integer>', StatementNode("", "nonsense", is_literal=True, datatype=f"{XSD}integer")),
+        ('"chat"@fr-BE', StatementNode("", "chat", is_literal=True, language="fr-be")),
+        (r'"a\"b\\c\n\u00e9"', StatementNode("", 'a"b\\c\né', is_literal=True)),
     ],
 )
 @pytest.mark.parametrize("name", ["g.nt", "g.ttl"])
-def test_literals_keep_their_datatype_and_language(tmp_path: Path, name: str, term: str, value: Node) -> None:
+def test_literals_keep_their_datatype_and_language(tmp_path: Path, name: str, term: str, value: StatementNode) -> None:
     (found,) = read(tmp_path, f"{A} {P} {term} .\n", name)
     assert found.object == value
 

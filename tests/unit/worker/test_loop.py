@@ -29,7 +29,7 @@ from polyhop.schemas import errors
 from polyhop.schemas.chat import ChatOutcome, Usage
 from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.ports import Services
-from polyhop.schemas.query import ModelUse, Question, RankedPassage, Reading, ReadingItem, Retrieval
+from polyhop.schemas.query import ModelUse, Question, RankedPassage, ReaderResult, ReadingItem, Retrieval
 from polyhop.schemas.queue import ClaimedQuestion, FailedQuestion, JobSpec, NewQuestion, QuestionState
 from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
 from polyhop.warehouse.queue.schema import sqlite_url
@@ -67,9 +67,11 @@ class NoteReader:
         self._away = away
         self._use = ModelUse("m", "qa.answer", "hash", is_cached=is_cached, usage=Usage(calls=1)) if away else None
 
-    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
+    def read(self, items: Sequence[ReadingItem]) -> list[ReaderResult]:
         return [
-            Reading("", outage=AWAY) if item.question.text in self._away else Reading(item.notes, use=self._use)
+            ReaderResult("", outage=AWAY)
+            if item.question.text in self._away
+            else ReaderResult(item.notes, use=self._use)
             for item in items
         ]
 

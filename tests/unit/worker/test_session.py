@@ -18,7 +18,7 @@ from polyhop.schemas.errors import ConfigurationError, MissingArtefactError, Unk
 from polyhop.schemas.evidence import Evidence, Note
 from polyhop.schemas.evidence import Path as EvidencePath
 from polyhop.schemas.ports import IndexReader, Reader, Services
-from polyhop.schemas.query import ContextPassage, Question, RankedPassage, Reading, ReadingItem, Retrieval
+from polyhop.schemas.query import ContextPassage, Question, RankedPassage, ReaderResult, ReadingItem, Retrieval
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import point_to, prune_versions
@@ -130,17 +130,19 @@ class PathReader:
     def __init__(self, chat: Any, configured: Reader, most_paths: int) -> None:
         self._chat, self._configured, self._most_paths = chat, configured, most_paths
 
-    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
+    def read(self, items: Sequence[ReadingItem]) -> list[ReaderResult]:
         return [self._read(item) for item in items]
 
-    def _read(self, item: ReadingItem) -> Reading:
+    def _read(self, item: ReadingItem) -> ReaderResult:
         paths = item.retrieval.evidence.paths[: self._most_paths]
         if self._chat is None:
             shown = [ContextPassage(f"path {n}", "", path.text, n, path.score or 0.0) for n, path in enumerate(paths)]
             return self._configured.read([replace(item, context=shown)])[0]
         partials = self._said(PARTIAL, [path.text for path in paths])
         (final,) = self._said(FINAL, [" ".join(partials)])
-        return Reading(final, kind="generated", notes=tuple(Note("Partial answer", partial) for partial in partials))
+        return ReaderResult(
+            final, kind="generated", notes=tuple(Note("Partial answer", partial) for partial in partials)
+        )
 
     def _said(self, task: ChatTask[Said], shown: Sequence[str]) -> list[str]:
         return [one.reply.text for one in self._chat.ask([ChatRequest(task, "q", (("evidence", s),)) for s in shown])]

@@ -108,13 +108,13 @@ CALL (chains, nodes) {
     UNWIND chains AS chain
     WITH chain, [i IN chain.p | nodes[i].folded_key] AS keys
     ORDER BY chain.s DESC, size(keys) ASC, keys ASC
-    RETURN collect({places: chain.p, score: chain.w / size(chain.p)})[..$k_chains] AS found
+    RETURN collect({entities: chain.p, score: chain.w / size(chain.p)})[..$k_chains] AS found
 }
 CALL (found, nodes) {
     UNWIND found AS chain
-    UNWIND range(0, size(chain.places) - 2) AS i
-    WITH DISTINCT CASE WHEN chain.places[i] < chain.places[i + 1] THEN chain.places[i..i + 2]
-                       ELSE reverse(chain.places[i..i + 2]) END AS pair
+    UNWIND range(0, size(chain.entities) - 2) AS i
+    WITH DISTINCT CASE WHEN chain.entities[i] < chain.entities[i + 1] THEN chain.entities[i..i + 2]
+                       ELSE reverse(chain.entities[i..i + 2]) END AS pair
     WITH pair, nodes[pair[0]] AS a, nodes[pair[1]] AS b
     MATCH (a)-[r:RELATES_TO]-(b)
     WITH pair, r, CASE WHEN startNode(r) = a THEN pair ELSE reverse(pair) END AS way

@@ -4,7 +4,7 @@
 -- Passages of each title.
 SELECT title, list(passage_id ORDER BY passage_id) FROM passages GROUP BY title ORDER BY title;
 
--- name: qualified_places
+-- name: qualified_locations
 -- Names that `, ` and another name follow, with the characters after these.
 WITH spans AS (
     SELECT passage_id, key, surface, s[1] AS first, s[2] AS last

@@ -1,8 +1,8 @@
 -- Statements that turn raw extraction parts into entities, mentions, relations and propositions.
--- Mentions first lie under the keys that extraction gave them; names and types are then taken twice: once for resolution
--- to judge, once more when its key map has given merged names their entity's key. What tables are filled from are views
--- (resolved_mentions, placed_mentions, stated_relations, stated, naming): of all rows, or of those that an update derives
--- again (resolve_update.sql).
+-- Mentions first have the keys that extraction gave them; names and types are then taken twice: once for resolution to
+-- judge, once more when its key map has given merged names their entity's key. Tables are filled from keyed_mentions and
+-- phrases and from views (placed_mentions, stated_relations, derived_relations, stated, naming), which statements of the
+-- same names define: in a full run those of resolve_all.sql, in an incremental run those of resolve_update.sql.
 
 -- name: key_map
 -- Keys of names that take part in a merge, the entity's own among them, and the entity's key.
@@ -27,12 +27,6 @@ CREATE OR REPLACE TEMP TABLE edited_keys (
 -- name: own_mentions
 -- All raw mentions while nothing is decided: `key` is the name's.
 CREATE OR REPLACE TEMP VIEW own_mentions AS SELECT *, key AS own_key FROM all_mentions;
-
--- name: keyed_mentions
--- All raw mentions once it is decided: `key` is the entity's, `own_key` the name's.
-CREATE OR REPLACE TEMP TABLE keyed_mentions AS
-SELECT m.* REPLACE (coalesce(k.canonical, m.key) AS key), m.key AS own_key
-FROM all_mentions AS m LEFT JOIN key_map AS k ON k.key = m.key;
 
 -- name: names_of_keys
 -- Most frequent spelling of each key; ties to the smaller. Merged names do not rename their entity.
@@ -129,14 +123,8 @@ DELETE FROM types_of_keys WHERE key IN (SELECT key FROM edited_keys WHERE is_ret
 -- Types that people gave.
 INSERT INTO types_of_keys SELECT key, type, 1.0, 1.0 FROM edited_keys WHERE is_retyped AND type IS NOT NULL;
 
--- name: phrases
--- Keys that occur in a proposition.
-CREATE OR REPLACE TEMP TABLE phrases AS
-SELECT DISTINCT coalesce(k.canonical, p.key) AS key
-FROM (SELECT unnest(keys) AS key FROM all_propositions) AS p LEFT JOIN key_map AS k USING (key);
-
 -- name: counts_of_keys
--- Passages, mentions and documents of each key. A statement of its own: with all that describes entities beside it three
+-- Passages, mentions and documents of each key. A separate statement: together with the descriptions of entities three
 -- million passages took more than a gigabyte.
 CREATE OR REPLACE TEMP TABLE counts_of_keys AS
 SELECT key, count(DISTINCT passage_id) AS passages, sum(tf) AS mentions, count(DISTINCT document_id) AS documents
@@ -169,7 +157,7 @@ LEFT JOIN written_descriptions AS w ON w.key = m.key
 LEFT JOIN phrases AS f ON f.key = m.key;
 
 -- name: mentions
--- Which passage mentions which entity. Merged names of one passage are one row: counts add up, places are united in
+-- Which passage mentions which entity. Merged names of one passage are one row: counts add up, spans are united in
 -- order, the spelling is the title's or else the first one in the text.
 SELECT 'passage', m.passage_id, e.entity_id, m.extractor, m.surface, m.tf, m.is_title, m.spans_json
 FROM placed_mentions AS m JOIN entities AS e USING (key)
@@ -219,11 +207,11 @@ SELECT
     count(*),
     NULL,
     min_by(extractor, (passage_id, ordinal))
-FROM raw_relations GROUP BY relation_id;
+FROM derived_relations GROUP BY relation_id;
 
 -- name: relation_sources
 -- Where each relation is stated.
-SELECT DISTINCT relation_id, passage_id FROM raw_relations;
+SELECT DISTINCT relation_id, passage_id FROM derived_relations;
 
 -- name: distinct_propositions
 -- One proposition per normalised text: the rows of the table of propositions, or of triples.
@@ -238,11 +226,11 @@ FROM stated GROUP BY proposition_id, passage_id;
 
 -- name: entities_of_propositions
 -- The entities a proposition names: the union over its passages, in order of first appearance.
-SELECT proposition_id, entity_id, row_number() OVER (PARTITION BY proposition_id ORDER BY place, entity_id) - 1
+SELECT proposition_id, entity_id, row_number() OVER (PARTITION BY proposition_id ORDER BY position, entity_id) - 1
 FROM (
-    SELECT k.proposition_id, e.entity_id, min((k.passage_id, k.ordinal, k.place)) AS place
+    SELECT k.proposition_id, e.entity_id, min((k.passage_id, k.ordinal, k.position)) AS position
     FROM (
-        SELECT proposition_id, passage_id, ordinal, unnest(keys) AS key, unnest(range(len(keys))) AS place
+        SELECT proposition_id, passage_id, ordinal, unnest(keys) AS key, unnest(range(len(keys))) AS position
         FROM naming
     ) AS k
     LEFT JOIN key_map AS c ON c.key = k.key

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from polyhop.worker.ranking.facets.conditions import AUXILIARIES, BEST_SHARE, HUB, ReadQuestion, asked_extreme
 from polyhop.worker.ranking.facets.labels import Word, words_of
-from polyhop.worker.ranking.facets.ranking import PathScores
+from polyhop.worker.ranking.facets.ranking import FacetScores
 from polyhop.worker.ranking.facets.units import Kind, Units
 
 NUMBER, NAMES, VALUES, MOST_FREQUENT, YES_NO = "number", "names", "values", "most frequent", "yes or no"
@@ -58,7 +58,9 @@ class FacetAnswer:
     confidence: float  # How often such an answer is right.
 
 
-def answer_of(units: Units, question: ReadQuestion, scores: PathScores, kinds: NDArray[np.int64]) -> FacetAnswer | None:
+def answer_of(
+    units: Units, question: ReadQuestion, scores: FacetScores, kinds: NDArray[np.int64]
+) -> FacetAnswer | None:
     """The short answer to a question, None in doubt.
 
     Cost: O(hubs + paths of the hubs that meet the conditions).
@@ -103,7 +105,7 @@ def answer_of(units: Units, question: ReadQuestion, scores: PathScores, kinds: N
     return found and FacetAnswer(*found, paths, hubs, confidence * top)
 
 
-def _meeting(question: ReadQuestion, scores: PathScores) -> NDArray[np.int32] | None:
+def _meeting(question: ReadQuestion, scores: FacetScores) -> NDArray[np.int32] | None:
     """Hubs that meet every condition, ascending; None without conditions or hubs, or if several are named."""
     if not scores.met or not len(scores.hubs):
         return None
@@ -114,7 +116,7 @@ def _meeting(question: ReadQuestion, scores: PathScores) -> NDArray[np.int32] | 
     return None if len(hubs) == 0 or (question.names_hub and len(hubs) > 1) else hubs
 
 
-def _asks_for_hubs(units: Units, question: ReadQuestion, scores: PathScores, position: int) -> bool:
+def _asks_for_hubs(units: Units, question: ReadQuestion, scores: FacetScores, position: int) -> bool:
     """Returns whether a word of the hubs' type follows, with nothing but stop words and conditions between.
 
     It must not be a word of a field that is asked for (paper class).

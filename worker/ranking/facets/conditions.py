@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.graph import distinct
-from polyhop.worker.ranking.facets.labels import Mention, Word, find_mentions, question_words
+from polyhop.worker.ranking.facets.labels import LabelSpan, Word, find_mentions, question_words
 from polyhop.worker.ranking.facets.units import Fields, Kind, Measure, Units, measures_of
 
 # Ranges of numbers; source: algorithms.md 4B, rule 5.
@@ -200,8 +200,8 @@ def read_question(
 
 
 def _with_ranges(
-    units: Units, fields: Fields, words: Sequence[Word], mentions: Sequence[Mention]
-) -> list[tuple[Mention, NDArray[np.int32]]]:
+    units: Units, fields: Fields, words: Sequence[Word], mentions: Sequence[LabelSpan]
+) -> list[tuple[LabelSpan, NDArray[np.int32]]]:
     """Mentions with the documents that each admits, and ranges instead of the mentions of their numbers."""
     found = [(mention, distinct(units.label_documents.of_all(mention.labels))) for mention in mentions]
     numbers = units.label_numbers[units.document_labels]
@@ -221,7 +221,7 @@ def _with_ranges(
         inside = [one for one in found if limits.start <= one[0].start and one[0].end <= limits.end]
         if len(documents) and len(outside) + len(inside) == len(found):
             span = frozenset(range(limits.start, limits.end))
-            found = [*outside, (Mention(limits.start, limits.end, span, (), 1.0), documents)]
+            found = [*outside, (LabelSpan(limits.start, limits.end, span, (), 1.0), documents)]
     return sorted(found, key=lambda one: one[0].start)
 
 
@@ -243,7 +243,7 @@ def _add_documents(
 NEGATION_REACH = 4  # Words before a mention in which a negation is looked for.
 
 
-def _is_negated(words: Sequence[Word], mention: Mention, is_taken: NDArray[np.bool_]) -> bool:
+def _is_negated(words: Sequence[Word], mention: LabelSpan, is_taken: NDArray[np.bool_]) -> bool:
     """Returns whether a mention is negated: by a word inside it, or by one before it with no other mention between."""
     start = mention.start
     while start > max(0, mention.start - NEGATION_REACH) and not is_taken[start - 1]:

@@ -160,7 +160,7 @@ LONGEST_IN_PART = 3  # words; algorithms.md 4B, parts of values.
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class LabelSpan:
     """A span of the question and the labels that it can mean."""
 
     start: int  # First word.
@@ -172,7 +172,7 @@ class Mention:
 
 def find_mentions(
     index: LabelIndex, meanings: Meanings, words: Sequence[Word], least_coverage: float, is_shared: NDArray[np.bool_]
-) -> list[Mention]:
+) -> list[LabelSpan]:
     """Labels of values and hubs that the question names.
 
     Args:
@@ -205,7 +205,7 @@ def find_mentions(
         labels = windows["label"][rows]
         positions = matches["position"][np.isin(matches["label"], labels)]
         inside = frozenset(positions[(positions >= start) & (positions < end)].tolist())
-        mentions.append(Mention(start, end, inside, tuple(labels.tolist()), float(windows["coverage"][rows].max())))
+        mentions.append(LabelSpan(start, end, inside, tuple(labels.tolist()), float(windows["coverage"][rows].max())))
     # A left word that occurs in one short value only, which several hubs have, mentions it in part (depression).
     for position in np.flatnonzero(~is_taken).tolist():
         own = index.numbers.get(words[position].stem)
@@ -213,7 +213,7 @@ def find_mentions(
             continue
         labels = index.labels_with(own)
         if len(labels) == 1 and is_shared[labels[0]] and index.lengths[labels[0]] <= LONGEST_IN_PART:
-            mentions.append(Mention(position, position + 1, frozenset((position,)), (int(labels[0]),), PART_STRENGTH))
+            mentions.append(LabelSpan(position, position + 1, frozenset((position,)), (int(labels[0]),), PART_STRENGTH))
     return sorted(mentions, key=lambda mention: mention.start)
 
 

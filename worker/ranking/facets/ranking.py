@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from polyhop.schemas.graph import distinct
 from polyhop.schemas.hubs import HubPaths
 from polyhop.schemas.postings import build_postings
-from polyhop.schemas.propositions import Rows
+from polyhop.schemas.propositions import CompressedRows
 from polyhop.worker.ranking.bm25 import TermImpacts, count_terms, score
 from polyhop.worker.ranking.facets.conditions import (
     BEST_SHARE,
@@ -72,7 +72,7 @@ class LinkedPassages:
         else:
             owners, pairs = paths.path_hubs(), hub_passages
         count = 1 + int(max(owners.max(initial=-1), pairs[:, 0].max(initial=-1)))
-        linked = Rows.of(pairs[:, 0], pairs[:, 1], count)
+        linked = CompressedRows.of(pairs[:, 0], pairs[:, 1], count)
         path_of, offsets = linked.gathered(owners)
         passages = linked.indices[offsets]
         order = np.argsort(passages, kind="stable")
@@ -129,7 +129,7 @@ MOST_SIGNATURES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class PathScores:
+class FacetScores:
     """Scores of a question."""
 
     paths: Floats  # Shape (p,).
@@ -175,7 +175,7 @@ class FacetRanking:
 
     def score(
         self, question: ReadQuestion, vector: NDArray[np.float32] | None, rest: NDArray[np.float32] | None = None
-    ) -> PathScores:
+    ) -> FacetScores:
         """Scores of all paths for a question.
 
         Cost: O(documents * dimension + paths); of more than `EXACT_TEXTS` documents, those of the best hubs only.
@@ -213,7 +213,7 @@ class FacetRanking:
         if given and free.max(initial=0.0) >= top and np.count_nonzero(hubs >= BEST_SHARE * hubs.max()) == 1:
             other = scores[~is_given].max(initial=0.0)
             scores[is_given] *= min(1.0, GIVEN_SHARE * other / scores[is_given].max(initial=LEAST_OWN))
-        return PathScores(scores, hubs, met, asked)
+        return FacetScores(scores, hubs, met, asked)
 
     def soft(self, words: Sequence[Word], similar: Floats | None) -> tuple[Floats, Floats]:
         """Fit of hubs, shape (h,), 0 to 1, and of documents, shape (d,), at least 0, to a question.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.graph import distinct
 from polyhop.schemas.hub_paths import humanised, signature_texts
 from polyhop.schemas.hubs import HubGraph, HubPaths, Numbers
-from polyhop.schemas.propositions import Rows
+from polyhop.schemas.propositions import CompressedRows
 from polyhop.schemas.values import SECONDS, month_number
 from polyhop.worker.ranking.facets.labels import LabelIndex, Meanings, Word, content_stems, words_of
 
@@ -38,10 +38,10 @@ class Units:
     value_words: tuple[tuple[Word, ...], ...]  # Their words.
     document_texts: NDArray[np.int32]  # Shape (d,), int32: row of its vector.
     copies: NDArray[np.int64]  # Shape (d,), int64: paths of each document.
-    document_paths: Rows  # Paths of each document.
+    document_paths: CompressedRows  # Paths of each document.
     labels: LabelIndex  # All labels.
-    label_documents: Rows  # Documents of a label.
-    label_hubs: Rows  # Hubs of a label.
+    label_documents: CompressedRows  # Documents of a label.
+    label_hubs: CompressedRows  # Hubs of a label.
     # Shape (l,): the number, date (in years) or duration (in days) that a label is; NaN if none.
     label_numbers: NDArray[np.float64]
     is_duration: NDArray[np.bool_]  # Shape (l,): labels that are durations.
@@ -124,9 +124,9 @@ def units_of(
     )
 
 
-def _inverted(keys: Numbers, count: int) -> Rows:
+def _inverted(keys: Numbers, count: int) -> CompressedRows:
     """Positions by key: shape of `keys` (n,), numbers below `count`."""
-    return Rows.of(keys, np.arange(len(keys)), count)
+    return CompressedRows.of(keys, np.arange(len(keys)), count)
 
 
 def signatures_of(graph: HubGraph, paths: HubPaths) -> tuple[NDArray[np.int32], list[tuple[int, ...]]]:

@@ -397,7 +397,7 @@ WIDE = "s:width=2:b=y z"
 TIMINGS = {"strategies": {label: {"latency_ms": {"p50": None}} for label in LABELS}}
 
 
-def _part(values: dict[str, list[float]]) -> tuning.Part:
+def _part(values: dict[str, list[float]]) -> tuning.EvaluatedPart:
     """Questions q0, q1, … with these values of mrr by label."""
     by_label = {s: [{"mrr": v, "f1": v / 2} for v in each] for s, each in values.items()}
     rows = [{"id": f"q{n}", "strategy": s, **row} for s, each in by_label.items() for n, row in enumerate(each)]
@@ -416,7 +416,7 @@ def _part(values: dict[str, list[float]]) -> tuning.Part:
         "ranges": [{"label": TRIED.label, "parameters": list(TRIED.parameters), "points": points}],
         "questions": {"n": len(values["s"]), "file": "q.jsonl"},
     }
-    return tuning.Part(run, rows)
+    return tuning.EvaluatedPart(run, rows)
 
 
 def _report(rest: dict[str, list[float]], best: float = 0.9) -> dict[str, Any]:

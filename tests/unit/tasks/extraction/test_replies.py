@@ -21,7 +21,7 @@ from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings
 from polyhop.schemas.values import find_dates
 from polyhop.tasks.extraction import model, stated
-from polyhop.tasks.extraction.rows import BatchPages, LedgerRow, Page, bundle_of, counts_table, ledger_table
+from polyhop.tasks.extraction.rows import BatchPages, ExtractedPassage, LedgerRow, bundle_of, counts_table, ledger_table
 from polyhop.tasks.extraction.rules import rules_page, sentence_propositions, sentence_relations, title_relations
 from polyhop.tasks.extraction.stated import named, stated_page
 from polyhop.warehouse.files.rows import ExtractionRow
@@ -56,7 +56,7 @@ def failing(step: str, unit_id: str) -> Answer:
     return lambda r: "MalformedReplyError" if (r.task.name, r.unit_id) == (step, unit_id) else good(r)
 
 
-def rules(page: Passage) -> Page:
+def rules(page: Passage) -> ExtractedPassage:
     return rules_page(page, NameFinder([]))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from polyhop.schemas.chat import ChatOutcome, Rung, Usage
+from polyhop.schemas.chat import ChatOutcome, Repair, Usage
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.graph import Decision
 from polyhop.schemas.records import EntityEdit, NamePair, with_edit
@@ -247,7 +247,7 @@ def group(canonical: str, *members: str, description: str = "Told.") -> NameGrou
 
 
 def outcome(*groups: NameGroup) -> ChatOutcome[NameGroups]:
-    return ChatOutcome(NameGroups(groups=list(groups)), "scripted", False, Rung.AS_IS, 1, "", "", Usage())
+    return ChatOutcome(NameGroups(groups=list(groups)), "scripted", False, Repair.AS_IS, 1, "", "", Usage())
 
 
 FAILED: ChatOutcome[NameGroups] = ChatOutcome(None, "scripted", False, None, 3, "MalformedReplyError", "No.", Usage())

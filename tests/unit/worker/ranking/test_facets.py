@@ -20,8 +20,8 @@ from polyhop.worker.ranking.facets.answers import PRECISION, FacetAnswer, answer
 from polyhop.worker.ranking.facets.ranking import (
     FacetRanking,
     FacetRule,
+    FacetScores,
     LinkedPassages,
-    PathScores,
     _sum_of_best,
     best_paths,
     sum_of_best,
@@ -341,7 +341,7 @@ def unit_vectors(count: int, seed: int = 5) -> NDArray[np.float32]:
     return given
 
 
-def scored(units: Units, question: str, vectors: bool = False, **rule: float) -> PathScores:
+def scored(units: Units, question: str, vectors: bool = False, **rule: float) -> FacetScores:
     count = int(units.document_texts.max(initial=-1)) + 1
     ranking = FacetRanking(units, unit_vectors(count) if vectors else None, ["Album"], FacetRule(**rule))
     asked = unit_vectors(2, 7)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polyhop.schemas.errors import AlgorithmError, NoSeedError
-from polyhop.schemas.propositions import PropositionGraph, Rows
+from polyhop.schemas.propositions import CompressedRows, PropositionGraph
 from polyhop.warehouse.artefacts import open_array, save_arrays
 from polyhop.warehouse.propositions import proposition_graph
 from polyhop.worker.ranking import proposition_paths as beams
@@ -81,10 +81,10 @@ class NamedGraph:
         walk = walks.weighted_graph(graph, entity_edge_factor, edge_weights)
         return beams.PropositionIndex(graph, walk, self.unit_vectors, self.texts_of)
 
-    def search(self, universe: str) -> beams.PathSearch:
+    def search(self, universe: str) -> beams.PropositionPathQuery:
         """A search among some propositions; their names are one letter and a digit."""
         numbers = np.array([self.names.index(name) for name in universe.split()], dtype=np.intp)
-        return beams.PathSearch(numbers, self.unit_vectors[numbers], self.unit_question)
+        return beams.PropositionPathQuery(numbers, self.unit_vectors[numbers], self.unit_question)
 
     def texts_of(self, numbers: Sequence[int]) -> list[str]:
         return [self.names[number] for number in numbers]
@@ -134,7 +134,7 @@ G_PROP_6 = NamedGraph(
 )
 
 
-def lists(rows: Rows) -> list[list[int]]:
+def lists(rows: CompressedRows) -> list[list[int]]:
     return [rows.indices[start:end].tolist() for start, end in zip(rows.indptr, rows.indptr[1:], strict=False)]
 
 
@@ -180,7 +180,7 @@ def test_arrays_hold_what_plain_dictionaries_hold(case: dict[str, Any]) -> None:
     assert graph.similarities.tolist() == [both[pair] for pair in ordered]
 
 
-def pairs_of(rows: Rows) -> list[tuple[int, int]]:
+def pairs_of(rows: CompressedRows) -> list[tuple[int, int]]:
     return [*zip(rows.owners.tolist(), rows.indices.tolist(), strict=True)]
 
 
@@ -189,7 +189,7 @@ def test_gathered_rows_follow_each_other(rows: list[list[int]], data: st.DataObj
     wanted = data.draw(st.lists(st.sampled_from(range(len(rows))), max_size=7))
     owners = [number for number, row in enumerate(rows) for _ in row]
     flat = [value for row in rows for value in row]
-    compressed = Rows.of(np.array(owners, dtype=np.int64), np.array(flat, dtype=np.int64), len(rows))
+    compressed = CompressedRows.of(np.array(owners, dtype=np.int64), np.array(flat, dtype=np.int64), len(rows))
     found, offsets = compressed.gathered(np.array(wanted, dtype=np.int64))
     assert compressed.indices[offsets].tolist() == [value for number in wanted for value in rows[number]]
     assert found.tolist() == [order for order, number in enumerate(wanted) for _ in rows[number]]
@@ -575,7 +575,7 @@ def test_golden_6() -> None:
     assert paths is not None
     expected = {"p2>p5": 0.935898, "p1>p5": 0.928179, "p1": 0.866025, "p2": 0.819152}
     assert is_close(G_PROP_6.written(paths.paths), expected)
-    synonym = beams.Connection("synonym", *map("ABC".index, "AC"))
+    synonym = beams.PropositionLink("synonym", *map("ABC".index, "AC"))
     assert [path.connections for path in paths.paths[:2]] == [(synonym,)] * 2
     assert is_close(by_entity(G_PROP_6, ranking, "explore"), {"A": 1, "B": 0.687485})
     assert is_close(by_entity(G_PROP_6, ranking, "exploit"), {"B": 1, "C": 0.811495})
@@ -683,7 +683,7 @@ def test_ties_inside_the_subgraph_go_to_the_smaller_passage_id() -> None:
 def test_where_synonymy_leads_gets_one_entry_more(kind: Any, source: Any, target: Any, expected: Any) -> None:
     """From p2 (B, P) to p3 (B, W)."""
     ends = [None if entity is None else G_PROP_1.entities.index(entity) for entity in (source, target)]
-    path = beams.PropositionPath((1, 2), (beams.Connection(kind, *ends),), 0.5)
+    path = beams.PropositionPath((1, 2), (beams.PropositionLink(kind, *ends),), 0.5)
     entries = beams.path_entries(G_PROP_1.graph, [path])
     assert {G_PROP_1.entities[entity]: scores for entity, scores in sorted(entries.items())} == expected
 
@@ -716,9 +716,9 @@ class Case:
         return propositions_from(self.members, [], self.cosines, (len(self.members), ENTITIES, 0))
 
     @property
-    def search(self) -> beams.PathSearch:
+    def search(self) -> beams.PropositionPathQuery:
         numbers = np.array(self.universe, dtype=np.intp)
-        return beams.PathSearch(numbers, self.vectors[numbers], self.question)
+        return beams.PropositionPathQuery(numbers, self.vectors[numbers], self.question)
 
     def texts_of(self, numbers: Sequence[int]) -> list[str]:
         return [f"t{number}" for number in numbers]
@@ -904,4 +904,4 @@ def test_opposite_vectors_have_no_mean_direction_and_almost_opposite_ones_have(a
     rule = walks.PathRule(exact=False, max_length=2)
     found = beams.search_paths(case.graph, [case.search], rule, case.texts_of, case.encode)[0]
     assert found.beams[1][0].score == pytest.approx(expected, abs=1e-3)
-    assert found.beams[1][0].connections == (beams.Connection("exact", 0, 0),)
+    assert found.beams[1][0].connections == (beams.PropositionLink("exact", 0, 0),)

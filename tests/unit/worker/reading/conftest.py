@@ -6,16 +6,16 @@ import pytest
 from memory_index import ReadingIndex, Titled
 
 from polyhop.schemas.names import NameFinder
-from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval
+from polyhop.schemas.query import Question, ReaderResult, ReadingItem, Retrieval
 from polyhop.worker.reading.question import ParsedQuestion, parse_question
 from polyhop.worker.reading.reader import RuleReader
 
 
 @pytest.fixture
-def ask() -> Callable[..., Reading]:
+def ask() -> Callable[..., ReaderResult]:
     """Reads the answer to a question from (title, text) passages."""
 
-    def read(question: str, *passages: Titled, min_confidence: float = 0.0) -> Reading:
+    def read(question: str, *passages: Titled, min_confidence: float = 0.0) -> ReaderResult:
         index = ReadingIndex(passages)
         reader = RuleReader(index, min_confidence=min_confidence)
         return reader.read([ReadingItem(Question(question), Retrieval(()), index.context())])[0]

@@ -17,7 +17,7 @@ from polyhop.schemas.chat import ChatOutcome, ChatRequest, Usage
 from polyhop.schemas.errors import ModelRejectedError
 from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.hub_paths import STORED_HUBS, path_text
-from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval, reading_row
+from polyhop.schemas.query import Question, ReaderResult, ReadingItem, Retrieval, reading_row
 from polyhop.warehouse.artefacts import LANGUAGE, METADATA_OF_NODES
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.ranking.hubs import words_of
@@ -91,14 +91,16 @@ def item(*levels: Sequence[Mapping[str, Any]], question: Question = QUESTION) ->
     return ReadingItem(question, Retrieval((), Evidence(data={"levels": rows} if rows else {})), ())
 
 
-def read(replies: Replies | Chat, *items: ReadingItem, index: Any = INDEX, **rule: Any) -> tuple[list[Reading], Chat]:
+def read(
+    replies: Replies | Chat, *items: ReadingItem, index: Any = INDEX, **rule: Any
+) -> tuple[list[ReaderResult], Chat]:
     chat = replies if isinstance(replies, Chat) else Chat(replies)
     reader = HubReader(index, HubReadingRule(**rule), HubModel(chat, TASKS, 6), RuleReader(index))
     assert reader.batches
     return reader.read(list(items)), chat
 
 
-def read_by_rules(item: ReadingItem, **rule: Any) -> Reading:
+def read_by_rules(item: ReadingItem, **rule: Any) -> ReaderResult:
     reader = HubReader(INDEX, HubReadingRule(**rule), None, RuleReader(INDEX))
     assert not reader.batches
     return reader.read([item])[0]
@@ -115,7 +117,7 @@ def test_answers_are_asked_for_in_the_language_of_the_question(language: str, as
     assert sum("in the language of the question" in request.text for request in chat.requests) == asked
 
 
-def stated(reading: Reading) -> list[str]:
+def stated(reading: ReaderResult) -> list[str]:
     return [f"{triple.subject_id} {triple.predicate} {triple.object_id}" for triple in reading.triples or ()]
 
 
@@ -358,9 +360,9 @@ ANSWER: dict[str, Any] = {"texts": ["Iron", "Steel"], "kind": "values", "confide
 ANSWER |= {"hubs": [{"id": "b1", "name": "Old Crossing"}], "triples": STATED}
 
 
-def read_facets(answer: dict[str, Any] | None) -> Reading:
+def read_facets(answer: dict[str, Any] | None) -> ReaderResult:
     evidence = Evidence(data={} if answer is None else {"short": answer})
-    passages = Mock(batches=False, read=lambda items: [Reading("from passages") for _ in items])
+    passages = Mock(batches=False, read=lambda items: [ReaderResult("from passages") for _ in items])
     (reading,) = FacetReader("short", passages).read([ReadingItem(Question("What?"), Retrieval((), evidence), ())])
     return reading
 

@@ -19,7 +19,7 @@ from polyhop.schemas.query import (
     Citation,
     ContextPassage,
     Question,
-    Reading,
+    ReaderResult,
     ReadingItem,
     Retrieval,
     Sentence,
@@ -39,8 +39,8 @@ CONTEXT = [
 REPLY = {"reasoning": "Passage 2 says so.", "answer": " London ", "citations": []}
 
 
-def first_titles(items: Sequence[ReadingItem]) -> list[Reading]:
-    return [Reading(one.context[0].title if one.context else "", kind="extracted") for one in items]
+def first_titles(items: Sequence[ReadingItem]) -> list[ReaderResult]:
+    return [ReaderResult(one.context[0].title if one.context else "", kind="extracted") for one in items]
 
 
 FIRST_TITLE = Mock(batches=False, read=first_titles)
@@ -54,7 +54,7 @@ def reader_of(chat: OneReply, **options: Any) -> models.ModelReader:
     return models.ModelReader(chat, PROMPT, FIRST_TITLE, **options)
 
 
-def read(reply: Any, context: Sequence[ContextPassage] = CONTEXT) -> Reading:
+def read(reply: Any, context: Sequence[ContextPassage] = CONTEXT) -> ReaderResult:
     (reading,) = reader_of(OneReply(reply)).read([item(context)])
     return reading
 
@@ -64,7 +64,12 @@ def test_a_reply_becomes_an_answer_with_its_reasoning_and_what_it_took() -> None
     assert (reading.answer, reading.kind, reading.reasoning) == ("London", "generated", "Passage 2 says so.")
     assert reading.use is not None
     use = reading.use
-    assert (use.model, use.prompt, use.prompt_hash, use.rung) == ("openai/scripted", "qa.answer", PROMPT.hash, "as_is")
+    assert (use.model, use.prompt, use.prompt_hash, use.repair) == (
+        "openai/scripted",
+        "qa.answer",
+        PROMPT.hash,
+        "as_is",
+    )
     row = reading_row(reading)
     assert row["by"] == "model"
     assert row["spent"]["cost_usd"] == row["usage"]["cost_usd"] == 0.5
@@ -192,7 +197,7 @@ def chained(text: str = "Where was Ada born?", context: str = CHAINS) -> Reading
     return item([PASSAGE], context, text)
 
 
-def read_chains(chat: OneReply, *items: ReadingItem, tokens: int = 14_000) -> list[Reading]:
+def read_chains(chat: OneReply, *items: ReadingItem, tokens: int = 14_000) -> list[ReaderResult]:
     return models.ChainReader(chat, CHAINS_PROMPT, FIRST_TITLE, budget_tokens=tokens).read(items)
 
 

@@ -8,11 +8,11 @@ import pytest
 from memory_index import ReadingIndex, Titled
 
 from polyhop.schemas.names import NameFinder
-from polyhop.schemas.query import Reading
+from polyhop.schemas.query import ReaderResult
 from polyhop.warehouse.artefacts import NAMES
 from polyhop.worker.reading import candidates
 from polyhop.worker.reading.comparisons import CONFIDENCES, MISSING, options_of
-from polyhop.worker.reading.pages import CorpusPages, PageContent, pages_of, subject_span
+from polyhop.worker.reading.pages import CorpusPages, PassageContent, pages_of, subject_span
 from polyhop.worker.reading.question import ParsedQuestion, asked_of, forms_of, parse_question
 
 Parse = Callable[..., ParsedQuestion]
@@ -93,7 +93,7 @@ def test_parts_of_a_question(parsed: Parse, question: str, part: str, expected: 
     assert getattr(parsed(question, *titles), part) == expected
 
 
-Ask = Callable[..., Reading]
+Ask = Callable[..., ReaderResult]
 
 ADA = ("Ada Low", "Ada Low was a writer born in Elmton in 1815. She was taught by Eve Doe.")
 KARLAND = ("Karland", "Karland is a country in the north. Its capital is Amring, and its money is struck in Drael.")
@@ -115,7 +115,7 @@ TOWER = ("Oak Tower", "The Oak Tower is a tower. It was designed by Al Fay and E
     ],
 )
 def test_a_sentence_begins_with_what_its_page_is_about(text: str, subject: str | None) -> None:
-    page = PageContent("Ada Low", f"{text} Then she left.")
+    page = PassageContent("Ada Low", f"{text} Then she left.")
     place = subject_span(page, page.sentences[0])
     assert (place and text[slice(*place)]) == subject
 
@@ -370,8 +370,8 @@ CHAPEL = ("Chapel", "It was commissioned by the rich banker Dan Moe. Later it wa
         # the head noun in the answer
         ("chead", "Which lakes are near it?", (HIGH_TOWER,), {"Lake Bodo": 1, "Ulm": 0}),
         # words of places, countries and prepositions
-        ("place", "Where is it?", (HIGH_TOWER, ULM, ROE), {"Germany": 1, "Ulm": 0.7, "Lake Bodo": 1, "Carl Zoe": 0}),
-        ("place", "Who is it?", (HIGH_TOWER,), {"Ulm": 0}),
+        ("location", "Where is it?", (HIGH_TOWER, ULM, ROE), {"Germany": 1, "Ulm": 0.7, "Lake Bodo": 1, "Carl Zoe": 0}),
+        ("location", "Who is it?", (HIGH_TOWER,), {"Ulm": 0}),
         # pages of people and honorifics
         ("person", "Who is it?", (WEDDING, ROE, ULM), {"Ann Roe": 1, "Captain Hook": 1, "Ben Poe": 0.5}),
         ("person", "Who is it?", (WEDDING, ROE, ULM), {"Ulm Society For Boats": 0, "Ulm": 0}),

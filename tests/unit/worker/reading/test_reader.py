@@ -10,12 +10,12 @@ import pytest
 from memory_index import ReadingIndex
 
 from polyhop.flows.evaluation.metrics import exact_match
-from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval
+from polyhop.schemas.query import ContextPassage, Question, ReaderResult, ReadingItem, Retrieval
 from polyhop.worker.reading.pages import MOST_CHARACTERS, CorpusPages, own_page
 from polyhop.worker.reading.reader import RuleReader
-from polyhop.worker.reading.word_lists import geography, nationalities, places_in, senses, words
+from polyhop.worker.reading.word_lists import country_mentions, geography, nationalities, senses, words
 
-Ask = Callable[..., Reading]
+Ask = Callable[..., ReaderResult]
 
 MARRIED = "Marie Curie (1867 – 1934) was a Polish physicist. She married Pierre Curie in 1895. She was born in Warsaw."
 CURIE = ("Marie Curie", MARRIED)
@@ -153,12 +153,12 @@ def test_pages_are_found_by_title_key_and_read_once() -> None:
     ],
 )
 def test_the_first_country_that_a_text_names(text: str, country: str) -> None:
-    assert next((place.country for place in places_in(text)), "") == country
+    assert next((place.country for place in country_mentions(text)), "") == country
 
 
 def test_a_definition_says_more_than_places_of_birth_and_death() -> None:
     lead = "Eve (born in Paris, France) was a Danish writer. She died in Spain."
-    assert [place.country for place in places_in(lead)] == ["france", "denmark", "spain"]
+    assert [place.country for place in country_mentions(lead)] == ["france", "denmark", "spain"]
     assert [place.country for place in nationalities(lead)] == ["denmark"]
     assert [place.country for place in nationalities("A village in Iran.")] == ["iran"]
 
@@ -169,14 +169,14 @@ def test_lists_are_complete_and_in_lower_case() -> None:
     assert set(lists.demonyms.values()) | set(lists.states.values()) <= {*lists.countries, *lists.demonyms.values()}
     assert senses()["wrote"] == {"author", "wrote", "write", "written", "writer", "novelist"}
     assert all(name == name.lower() for name in (*lists.countries, *lists.states, *lists.demonyms, *senses()))
-    assert {"in", "near"} <= words("place_links")
+    assert {"in", "near"} <= words("location_links")
 
 
 def rows_of(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (DATA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def test_computed_and_confident_answers_are_right(ask: Callable[..., Reading]) -> None:
+def test_computed_and_confident_answers_are_right(ask: Callable[..., ReaderResult]) -> None:
     passages: dict[str, list[tuple[str, str]]] = {}
     for row in rows_of("corpus"):
         passages.setdefault(row["metadata"]["kind"], []).append((row["title"], row["text"]))

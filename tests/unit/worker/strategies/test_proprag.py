@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 from memory_index import propositions_from, texts_of
 
-from polyhop.pages.drawing import Edge as Drawn
-from polyhop.pages.drawing import evidence_graph
+from polyhop.pages.drawing import DrawnEdge, evidence_graph
 from polyhop.schemas.evidence import Evidence, as_row, evidence_of
 from polyhop.terminal import evidence_lines
 from polyhop.warehouse.propositions import StoredPropositions
 from polyhop.worker.ranking.proposition_paths import (
-    Connection,
     FoundPaths,
     PathSeed,
+    PropositionLink,
     PropositionPath,
     PropositionRanking,
 )
@@ -28,11 +27,11 @@ from polyhop.worker.strategies.registry import parse_parameters, spec_of
 
 ANN, BO, BOB = range(3)
 TEXTS = {4: "Ann met Bo.", 7: "Bob fell.", 9: "Rain."}
-JUMP = Connection("jump", None, None)
+JUMP = PropositionLink("jump", None, None)
 RAIN = PropositionPath((9,), (), 0.9)
 MET = PropositionPath((4,), (), 0.5)
-SIMILAR = PropositionPath((4, 7), (Connection("synonym", BO, BOB),), 0.75)
-AWAY = PropositionPath((4, 7, 9), (Connection("exact", BO, BO), JUMP), 0.25)
+SIMILAR = PropositionPath((4, 7), (PropositionLink("synonym", BO, BOB),), 0.75)
+AWAY = PropositionPath((4, 7, 9), (PropositionLink("exact", BO, BO), JUMP), 0.25)
 FOUND = FoundPaths((RAIN,), ((RAIN, MET), (SIMILAR,), (AWAY,)), (RAIN, SIMILAR, MET, AWAY))
 
 
@@ -91,8 +90,8 @@ def test_a_drawing_ties_passages_to_the_propositions_that_they_state(evidence: E
     rows = [{"id": name, "title": name, "score": 1.0, "rank": rank} for rank, name in enumerate("mn", start=1)]
     graph = evidence_graph({"evidence": as_row(evidence), "passages": rows}, {}, ())
     stated = (("p1", "m"), ("p2", "m"), ("p1", "n"), ("p3", "n"))
-    ways = {Drawn("entity p2", "entity p3", ("Bo ≈ Bob", "Bo")), Drawn("entity p3", "entity p1", ("jump",))}
-    assert set(graph.edges) == ways | {Drawn(f"entity {one}", f"passage {passage}") for one, passage in stated}
+    ways = {DrawnEdge("entity p2", "entity p3", ("Bo ≈ Bob", "Bo")), DrawnEdge("entity p3", "entity p1", ("jump",))}
+    assert set(graph.edges) == ways | {DrawnEdge(f"entity {one}", f"passage {passage}") for one, passage in stated}
     assert graph.roots == {"entity p1": 0, "entity p2": 0}
 
 
