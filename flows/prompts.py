@@ -1,42 +1,37 @@
 """Prompts of extraction that fit a corpus: entity types, language and two worked examples, written as files to edit.
 
-From a sample of an index: what it knows of its passages is counted, or, with a model (`models.extract`), asked for by
-the built-in prompts. Source: algorithms.md 0.7 (what is asked, and what counts as a reply).
+A model (`models.extract`) is asked about a sample of an index by the built-in prompts.
+Source: algorithms.md 0.7 (what is asked, and what counts as a reply).
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from polyhop.flows.evaluation.bootstrap import DEFAULT_SEED
-from polyhop.schemas.chat import ChatModel, ChatRequest, Prompt, Repair, Role, Usage
+from polyhop.schemas.chat import ChatModel, ChatRequest, Prompt, Repair, Role
 from polyhop.schemas.errors import ConfigurationError, ContractError, MalformedReplyError, SourceError
 from polyhop.schemas.languages import AUTO, ENGLISH, language_name, likely_language, recorded_language
-from polyhop.schemas.names import split_sentences
 from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings, Settings
 from polyhop.schemas.text import content_hash, passage_text
 from polyhop.tasks.extraction import model as extraction
 from polyhop.tasks.extraction.model import KgReply, PhrasesReply, PropositionsReply
-from polyhop.tasks.extraction.rules import MENTIONS, RELATED
 from polyhop.tasks.extraction.stated import VALUE_TYPES, Contract
 from polyhop.warehouse.files.disk import write_whole, writing
 from polyhop.warehouse.models.replies import read_reply
 from polyhop.warehouse.open import open_published
-from polyhop.warehouse.open_models import open_chat
-from polyhop.warehouse.statements import statement
+from polyhop.warehouse.open_models import model_name, open_chat
 
 TYPES_SHOWN = 20  # passages, to the model that names entity types; chosen: some 4,000 tokens
-CANDIDATES = 6  # passages that the model extracts from, of which two become examples; chosen: 11 calls in all
+CANDIDATES = 4  # passages that the model extracts from, of which two become examples; chosen: 13 calls in all
 EXAMPLES = 2  # chosen: one shows a form, a second that it varies
 LENGTHS = (150, 1200)  # characters of an example; chosen: every request pays for it
-MIN_SHARE = 0.02  # of the typed names, below which a type is left out; chosen
 MOST_TYPES = 10  # chosen: the paper asks for five
-LONGEST_LABEL = 4  # words of a relation by rules that becomes an example; chosen: longer ones are half sentences
 _TYPE = re.compile(r"[A-Z][A-Z_]{1,29}")
 _BLOCK = re.compile(r"<example>\n.*?\n</example>\s*", re.DOTALL)
 _NOT_SHOWN = re.compile(r"\{\{|</?(?:data|example)\b", re.IGNORECASE)
@@ -70,9 +65,11 @@ def tune_prompts(settings: Settings, index: str, folder: Path, *, sample: int, r
     """Writes prompts that fit a published index into a folder; returns what `tune-prompts --json` prints.
 
     Raises:
-        ConfigurationError: If the folder has such files and `replaces` is not set; nothing was asked then.
+        ConfigurationError: If no model is configured, or the folder has such files and `replaces` is not set; nothing
+            was asked then.
         SourceError: If no two passages of the sample can become examples.
     """
+    model = model_name(settings.models, Role.EXTRACT)
     asked = extraction.questions()
     prompts = [task.prompt for task in (asked.kg_extract, asked.prop_entities, asked.prop_propositions)]
     known = [name for name in (f"{prompt.name}.md" for prompt in prompts) if (folder / name).exists()]
@@ -80,25 +77,21 @@ def tune_prompts(settings: Settings, index: str, folder: Path, *, sample: int, r
         raise ConfigurationError(f"{folder} has {', '.join(known)} already; name another folder (--out), or --force.")
     with closing(open_published(settings.root, index)) as published:
         ids = sorted(published.passage_ids, key=lambda one: content_hash("sample", str(DEFAULT_SEED), one))[:sample]
-        rows = published.rows(statement("extract", "passage_extractions"), {"ids": ids})
-        texts = published.passages([published.number_of_passage[row[0]] for row in rows])
+        texts = published.passages([published.number_of_passage[passage_id] for passage_id in ids])
         recorded, version = recorded_language(published.settings), published.version
     likely = likely_language(text for _, _, text in texts) or ENGLISH
     language = likely if recorded in {AUTO, ENGLISH} else recorded
     passages = [Passage(id_, id_, id_, 0, title, text, 0, len(text)) for id_, title, text in texts]
-    types = counted_types(entities for _, entities, _, _ in rows)
-    found = [counted_example(passage, row[1:], types) for passage, row in zip(passages, rows, strict=True)]
-    usable = [one for one in found if LENGTHS[0] <= len(one.text) <= LENGTHS[1] and not _NOT_SHOWN.search(one.text)]
-    examples, usage = most_covering(usable, EXAMPLES), Usage()
-    if settings.models.extract:
+    usable = [passage for passage in passages if is_usable(passage)]
+    examples: list[Example] = []
+    if len(usable) >= EXAMPLES:
         chat = open_chat(settings, Role.EXTRACT)
-        types = asked_types(chat, [passage for passage in passages if passage.passage_id in ids[:TYPES_SHOWN]])
-        examples = asked_examples(chat, most_covering(usable, CANDIDATES), types)
-        usage = chat.spent
+        types = asked_types(chat, passages[:TYPES_SHOWN])
+        examples = asked_examples(chat, usable[:CANDIDATES], types)
     if len(examples) < EXAMPLES:
         raise SourceError(
             f"No {EXAMPLES} of {len(ids)} passages of index '{index}' can become examples: {LENGTHS[0]}-{LENGTHS[1]} "
-            "characters with typed names. Take more (--sample), or let a model help (models.extract)."
+            f"characters for which {model} gives usable replies. Take more (--sample), or another model."
         )
     made = [composed(prompt, examples, language) for prompt in prompts]
     with writing("the prompts", folder):
@@ -106,8 +99,8 @@ def tune_prompts(settings: Settings, index: str, folder: Path, *, sample: int, r
         for prompt in made:
             write_whole(folder / f"{prompt.name}.md", prompt.text.encode())
     chosen = {"extraction.prompts": str(folder), "extraction.entity_types": " ".join(types)}
-    facts = {"index": index, "version": version, "sample": len(ids), "model": settings.models.extract or None}
-    taken = {name: getattr(usage, name) for name in ("calls", "prompt_tokens", "completion_tokens", "cost_usd")}
+    facts = {"index": index, "version": version, "sample": len(ids), "model": model}
+    taken = {name: getattr(chat.spent, name) for name in ("calls", "prompt_tokens", "completion_tokens", "cost_usd")}
     return {
         **facts,
         **taken,
@@ -119,11 +112,10 @@ def tune_prompts(settings: Settings, index: str, folder: Path, *, sample: int, r
     }
 
 
-def counted_types(passages: Iterable[Sequence[Mapping[str, Any]]]) -> list[str]:
-    """Types of entities by how many names of the passages have them, the rare ones left out."""
-    counts = Counter(one["type"] for some in passages for one in some if one["type"] not in {None, *VALUE_TYPES})
-    ordered = sorted(counts, key=lambda name: (-counts[name], name))
-    return [name for name in ordered[:MOST_TYPES] if counts[name] >= MIN_SHARE * counts.total()]
+def is_usable(passage: Passage) -> bool:
+    """Returns whether a passage can be shown as an example: neither too short nor too long, and no part of a prompt."""
+    text = passage_text(passage.title, passage.text)
+    return LENGTHS[0] <= len(text) <= LENGTHS[1] and not _NOT_SHOWN.search(text)
 
 
 def asked_types(chat: ChatModel, passages: Sequence[Passage]) -> list[str]:
@@ -137,47 +129,22 @@ def asked_types(chat: ChatModel, passages: Sequence[Passage]) -> list[str]:
     return types[:MOST_TYPES]
 
 
-def counted_example(passage: Passage, known: Sequence[Any], types: Sequence[str]) -> Example:
-    """Builds replies for a passage from the index's entities, triples and propositions.
-
-    An entity's description is the first sentence that names it; a part of another name, as a bare surname is, is none.
-    """
-    entities, triples, propositions = known
-    text = passage_text(passage.title, passage.text)
-    said = {entity["name"]: entity["type"] for entity in entities if entity["name"] in text}
-    whole = [name for name in said if not any(f" {name} " in f" {other} " for other in said if other != name)]
-    sentences = [passage.text[start:end] for start, end in split_sentences(passage.text)]
-    names = [
-        {"name": name, "type": said[name] or "", "description": next((one for one in sentences if name in one), "")}
-        for name in whole
-    ]
-    relations = [
-        {"source_name": source, "relation": label, "target_name": target}
-        for source, label, target in triples
-        if label not in {MENTIONS, RELATED} and len(label.split()) <= LONGEST_LABEL
-    ]
-    extracted = KgReply.model_validate({"entities": names, "relations": relations})
-    stated = PropositionsReply.model_validate({"propositions": propositions})
-    return kept(passage, extracted, sorted(said, key=lambda name: (text.index(name), name)), stated, types)
-
-
-def asked_examples(chat: ChatModel, candidates: Sequence[Example], types: Sequence[str]) -> list[Example]:
-    """The most covering examples by a model and the built-in prompts; where its reply fails, what was counted."""
+def asked_examples(chat: ChatModel, candidates: Sequence[Passage], types: Sequence[str]) -> list[Example]:
+    """The most covering examples by a model and the built-in prompts; a passage without a usable reply is left out."""
     asked, contract = extraction.questions(), Contract.of(ExtractionSettings(entity_types=" ".join(types)))
-    parts = [extraction.DocumentPart(one.passage.passage_id, (one.passage,)) for one in candidates]
-    replies = [outcome.reply for outcome in chat.ask([asked.of_document(part, contract) for part in parts])]
-    pairs = zip(candidates, replies, strict=True)
-    made = [kept(one.passage, reply, one.phrases.entities, one.propositions, types) for one, reply in pairs if reply]
-    chosen = most_covering(made, EXAMPLES)
-    listed = [outcome.reply for outcome in chat.ask([asked.of_passage(one.passage) for one in chosen])]
-    phrases = [reply or one.phrases for one, reply in zip(chosen, listed, strict=True)]
-    named = [extraction.phrases_in_passage(some, Counter()) for some in phrases]
-    requests = [asked.with_phrases(one.passage, some) for one, some in zip(chosen, named, strict=True)]
+    parts = [extraction.DocumentPart(passage.passage_id, (passage,)) for passage in candidates]
+    extracted = [outcome.reply for outcome in chat.ask([asked.of_document(part, contract) for part in parts])]
+    listed = [outcome.reply for outcome in chat.ask([asked.of_passage(passage) for passage in candidates])]
+    phrases = [reply or PhrasesReply.model_construct(entities=[]) for reply in listed]
+    named = [extraction.phrases_in_passage(reply, Counter()) for reply in phrases]
+    requests = [asked.with_phrases(passage, some) for passage, some in zip(candidates, named, strict=True)]
     stated = [outcome.reply for outcome in chat.ask(requests)]
-    return [
-        kept(one.passage, one.extracted, some.entities, reply or one.propositions, types)
-        for one, some, reply in zip(chosen, phrases, stated, strict=True)
+    made = [
+        kept(passage, reply, some.entities, propositions, types)
+        for passage, reply, some, propositions in zip(candidates, extracted, phrases, stated, strict=True)
+        if reply and propositions
     ]
+    return most_covering(made, EXAMPLES)
 
 
 def kept(

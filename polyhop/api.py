@@ -498,10 +498,12 @@ class Index:
         parameters: Mapping[str, object] | None = None,
         topics: Sequence[str | None] | None = None,
         where: str | None = None,
+        reads: bool = True,
     ) -> list[Answer]:
         """Answers several questions; each result is the same as if it had been asked alone.
 
-        `topics` has one entry per question, None for a question without one. Several threads take turns.
+        `topics` has one entry per question, None for a question without one. With `reads=False` passages are ranked
+        and no answer is read, as by `search`. Several threads take turns.
         """
         if limit < 1:
             raise ConfigurationError(f"The limit is {limit}; ask for at least 1 passage.")
@@ -517,7 +519,7 @@ class Index:
         with self._lock:
             session, chosen = self._session.where(where), strategy or self.default_strategy
             answers = []
-            for one in session.answerer(chosen, parameters or {}).answer(asked, limit=limit):
+            for one in session.answerer(chosen, parameters or {}, reads=reads).answer(asked, limit=limit):
                 document = session.document(chosen, one)
                 texts = {passage.passage_id: passage.text for passage in one.context}  # those that were read
                 others = [row for row in document["passages"] if row["id"] not in texts]
@@ -527,26 +529,18 @@ class Index:
                 answers.append(Answer(**document))
         return answers
 
-    def search(self, query: str, **options: Any) -> Answer:
+    def search(self, query: str, *, topic: str | None = None, **options: Any) -> Answer:
         """Ranks passages like `ask` but skips reading: returns no answer and makes no model call for one.
 
         Args:
             query: Any text with at least one word.
-            **options: As of `ask`: strategy, limit, parameters, topic, where.
+            topic: The entity that the query is about, by name or id.
+            **options: As of `ask`: strategy, limit, parameters, where.
 
         Raises:
             PolyhopError: As `ask`, save for what a model that reads may raise.
         """
-        return self.unread.ask(query, **options)
-
-    @cached_property
-    def unread(self) -> "Index":
-        """The same open version without a reader (`--reader none`); it ends with this index."""
-        session, reader = self._session, self._session.settings.reader.model_copy(update={"reads": False})
-        settings = session.settings.model_copy(update={"reader": reader})
-        ranking = Index(IndexSession(session.published, settings, session.services))
-        ranking._lock = self._lock  # of the version, which they share
-        return ranking
+        return self.ask_batch([query], topics=[topic], reads=False, **options)[0]
 
     async def aask(self, question: str, **options: Any) -> Answer:
         """As `ask`, in a thread: one question of an index at a time."""
@@ -627,9 +621,6 @@ class Index:
 
     def close(self) -> None:
         """Releases the version."""
-        unread = self.__dict__.pop("unread", None)
-        if unread is not None:
-            unread.session.forget()  # its version is this one
         self._session.close()
 
     def __enter__(self) -> Self:

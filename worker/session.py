@@ -161,10 +161,16 @@ class IndexSession:
         return record.model if record else None
 
     def answerer(
-        self, strategy: str, parameters: Mapping[str, object], min_confidence: float | None = None
+        self,
+        strategy: str,
+        parameters: Mapping[str, object],
+        min_confidence: float | None = None,
+        *,
+        reads: bool = True,
     ) -> Answerer:
-        """The strategy, made ready once per set of parameters."""
-        key = repr((strategy, sorted(parameters.items()), min_confidence))
+        """The strategy, made ready once per set of parameters; without `reads` it ranks passages only."""
+        reads = reads and self.settings.reader.reads
+        key = repr((strategy, sorted(parameters.items()), min_confidence, reads))
         if key not in self._answerers:
             if len(self._answerers) >= KEPT_ANSWERERS:
                 self._answerers.pop(next(iter(self._answerers)))
@@ -172,8 +178,8 @@ class IndexSession:
             # Choose the reader; None if reading is disabled (`--reader none`).
             reader, nothing, models, spec = None, None, self.settings.models, spec_of(strategy)
             if self._asked is not None and not self.index.passage_ids:
-                nothing = ReaderResult("") if self.settings.reader.reads else ReaderResult("", kind=UNREAD)
-            elif self.settings.reader.reads:
+                nothing = ReaderResult("") if reads else ReaderResult("", kind=UNREAD)
+            elif reads:
                 if models.read and not (models.read_passages or spec.writes_context or spec.reader):
                     raise ConfigurationError(
                         f"Strategy '{strategy}' produces no text for a model; set models.read_passages above 0, "

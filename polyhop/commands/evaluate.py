@@ -426,7 +426,7 @@ def tune_prompts(
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
-    """Write prompts of extraction that fit an index's corpus, by counting or with models.extract; changes nothing."""
+    """Write extraction prompts that fit an index's corpus, by asking models.extract; changes no index."""
     from polyhop.flows.prompts import tune_prompts as tune
 
     folder, settings = out or Path(f"{index}-prompts"), options.settings_of(root, set_)
@@ -435,7 +435,7 @@ def tune_prompts(
         print_json(tuned)
         return
     by = f"{tuned['model']} ({plural(tuned['calls'], 'call')}, {cost_words(tuned['cost_usd'])})"
-    print_line(f"Sampled {plural(tuned['sample'], 'passage')} of '{index}', by {by if tuned['model'] else 'counting'}")
+    print_line(f"Sampled {plural(tuned['sample'], 'passage')} of '{index}', by {by}")
     print_line(f"  types: {', '.join(tuned['types'])}; examples: {', '.join(tuned['examples'])}")
     print_line(f"  written: {', '.join(tuned['files'])}")
     sets = " ".join(f"--set {shlex.quote(f'{name}={value}')}" for name, value in tuned["settings"].items())

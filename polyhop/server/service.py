@@ -148,14 +148,14 @@ class _Lane:
         first = batch[0][0]
         try:
             opened = self._opened(first.version)
-            index = opened if first.reads else opened.unread
-            answers = index.ask_batch(
+            answers = opened.ask_batch(
                 [asked.question for asked, _ in batch],
                 strategy=first.strategy,
                 limit=first.limit,
                 parameters=dict(first.parameters),
                 topics=[asked.topic for asked, _ in batch],
                 where=first.where,
+                reads=first.reads,
             )
         except Exception as error:  # noqa: BLE001 - it is raised where each question was asked
             if len(batch) > 1 and isinstance(error, PolyhopError):  # one of them is at fault: each alone

@@ -1,8 +1,9 @@
-"""`polyhop tune-prompts`: what is counted or asked for, the files that are written, and the runs that use them."""
+"""`polyhop tune-prompts`: requests, the files that are written, and the runs that use them."""
 
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from polyhop.flows.prompts import Example, composed, most_covering, tune_prompts
 from polyhop.schemas.chat import Prompt, Repair
 from polyhop.schemas.errors import ConfigurationError, MalformedReplyError, SourceError
 from polyhop.schemas.records import Passage
-from polyhop.schemas.settings import ExtractionSettings, Settings, parse_settings
+from polyhop.schemas.settings import ExtractionSettings, ModelSettings, Settings, parse_settings
 from polyhop.tasks.extraction import model as extraction
 from polyhop.tasks.extraction.stated import Contract
 from polyhop.warehouse.files.layout import Layout
@@ -68,74 +69,111 @@ def require_valid(folder: Path, types: list[str]) -> None:
     assert not +counts
 
 
-def test_what_is_counted_becomes_valid_examples_in_editable_files(root: Path, tmp_path: Path) -> None:
-    own_folder = tmp_path / "own"
-    own_folder.mkdir()
-    edited = own_folder / "prop.entities.md"
+TYPES = json.dumps({"types": ["person", "Concept", "organization", "LOCATION", "event", "DATE", "two words", "x1"]})
+
+
+def names_types(asked: Recorded) -> Behaviour:
+    return Behaviour("reply", content=TYPES if "Name the types of the things" in asked.prompt else None)
+
+
+@pytest.fixture
+def models(model_server: ModelServer) -> Iterator[dict[str, str]]:
+    """Settings of a model that names types."""
+    model_server.respond(names_types)
+    yield {"models.extract": "openai/scripted", "models.api_base": model_server.url, "models.price": "1,2"}
+    current_run().close()
+
+
+@pytest.fixture
+def linked_root(root: Path, tmp_path: Path) -> Path:
+    """The indexes of `root` with a cache of their own."""
+    linked = tmp_path / "root"
+    linked.mkdir()
+    (linked / "indexes").symlink_to(root / "indexes")
+    return linked
+
+
+def test_files_are_not_overwritten_unless_asked_for(
+    linked_root: Path, tmp_path: Path, models: dict[str, str], model_server: ModelServer
+) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    edited = folder / "prop.entities.md"
     edited.write_text("Mine. {{passage}}", encoding="utf-8")
     with pytest.raises(ConfigurationError, match=r"has prop\.entities\.md already; .* or --force"):
-        tuned(root, own_folder)
-    assert [(path.name, path.read_text()) for path in own_folder.iterdir()] == [(edited.name, "Mine. {{passage}}")]
-    made = tuned(root, own_folder, replaces=True)
-    types = "LOCATION PERSON ORGANIZATION WORK"
-    assert made["types"] == types.split()
-    assert (made["model"], made["calls"], made["language"]) == (None, 0, "en")
+        tuned(linked_root, folder, settings=models)
+    assert [(path.name, path.read_text()) for path in folder.iterdir()] == [(edited.name, "Mine. {{passage}}")]
+    assert model_server.requests == []
+    tuned(linked_root, folder, settings=models, replaces=True)
+    assert edited.read_text(encoding="utf-8") != "Mine. {{passage}}"
+
+
+def test_a_model_is_required(linked_root: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"set models\.extract"):
+        tuned(linked_root, tmp_path / "own")
+
+
+def test_the_files_have_the_placeholders_of_the_built_in_prompts(
+    linked_root: Path, tmp_path: Path, models: dict[str, str]
+) -> None:
+    made = tuned(linked_root, tmp_path / "own", settings=models)
     assert [Path(file).name for file in made["files"]] == sorted(FILES)
-    assert made["settings"] == {"extraction.prompts": str(own_folder), "extraction.entity_types": types}
-    require_valid(own_folder, made["types"])
-    asked, own = extraction.questions(), extraction.questions(str(own_folder))
+    types = "PERSON CONCEPT ORGANIZATION LOCATION EVENT TWO_WORDS"
+    assert made["settings"] == {"extraction.prompts": str(tmp_path / "own"), "extraction.entity_types": types}
+    asked, own = extraction.questions(), extraction.questions(str(tmp_path / "own"))
     for task, hash_ in zip(("kg_extract", "prop_entities", "prop_propositions"), made["files"].values(), strict=True):
         ours, theirs = getattr(asked, task).prompt, getattr(own, task).prompt
         assert theirs.placeholders == ours.placeholders
         assert theirs.hash == hash_ != ours.hash
-    assert [*tuned(root, tmp_path / "again")["files"].values()] == [*made["files"].values()]
 
 
-def test_a_model_names_types_and_makes_the_examples(root: Path, tmp_path: Path, model_server: ModelServer) -> None:
-    types = json.dumps({"types": ["person", "Concept", "organization", "LOCATION", "event", "DATE", "two words", "x1"]})
-
-    def names_types(asked: Recorded) -> Behaviour:
-        return Behaviour("reply", content=types if "Name the types of the things" in asked.prompt else None)
-
-    def makes(folder: str, model: str = "scripted", **more: Any) -> dict[str, Any]:
-        settings = {"models.extract": f"openai/{model}", "models.api_base": model_server.url, "models.price": "1,2"}
-        try:
-            return tuned(own_root, tmp_path / folder, settings=settings, **more)
-        finally:
-            current_run().close()
-
-    model_server.respond(names_types)
-    own_root = tmp_path / "root"
-    own_root.mkdir()
-    (own_root / "indexes").symlink_to(root / "indexes")
-    made = makes("own")
+def test_a_model_names_types_and_makes_the_examples(
+    linked_root: Path, tmp_path: Path, models: dict[str, str], model_server: ModelServer
+) -> None:
+    made = tuned(linked_root, tmp_path / "own", settings=models)
     assert made["types"] == ["PERSON", "CONCEPT", "ORGANIZATION", "LOCATION", "EVENT", "TWO_WORDS"]
-    assert made["model"] == "openai/scripted"
+    assert (made["model"], made["language"]) == ("openai/scripted", "en")
     require_valid(tmp_path / "own", made["types"])
     tasks = Counter(request.task for request in model_server.requests)
-    assert tasks == {"": 1, "kg.extract": 6, "prop.entities": 2, "prop.propositions": 2}
-    assert made["calls"] == len(model_server.requests) == 11
+    assert tasks == {"": 1, "kg.extract": 4, "prop.entities": 4, "prop.propositions": 4}
+    assert made["calls"] == len(model_server.requests) == 13
     assert made["cost_usd"] > 0
     [first] = [request.prompt for request in model_server.requests if request.task == ""]
     assert first.count("<data>") == 1
-    assert makes("own", replaces=True)["calls"] == 0  # all of it is cached
+    current_run().close()
+    assert tuned(linked_root, tmp_path / "own", settings=models, replaces=True)["calls"] == 0  # all of it is cached
+
+
+def test_a_model_without_usable_replies_is_refused(
+    linked_root: Path, tmp_path: Path, models: dict[str, str], model_server: ModelServer
+) -> None:
     model_server.respond(lambda asked: Behaviour("refusal") if asked.task.startswith("prop.") else names_types(asked))
-    require_valid(tmp_path / "mixed", makes("mixed", "refusing")["types"])
-    model_server.respond(None)  # a reply without types
+    with pytest.raises(SourceError, match="No 2 of 90 passages of index 'demo' can become examples"):
+        tuned(linked_root, tmp_path / "own", settings=models)
+    assert not (tmp_path / "own").exists()
+
+
+def test_a_reply_without_types_is_refused(
+    linked_root: Path, tmp_path: Path, models: dict[str, str], model_server: ModelServer
+) -> None:
+    model_server.respond(None)
     with pytest.raises(MalformedReplyError, match="named no types of entities"):
-        makes("other", "weak")
-    assert not (tmp_path / "other").exists()
+        tuned(linked_root, tmp_path / "own", settings=models)
+    assert not (tmp_path / "own").exists()
 
 
-def test_an_index_run_asks_with_the_files(root: Path, tmp_path: Path, model_server: ModelServer) -> None:
-    made = tuned(root, tmp_path / "own")
+def test_an_index_run_asks_with_the_files(
+    linked_root: Path, tmp_path: Path, models: dict[str, str], model_server: ModelServer
+) -> None:
+    made = tuned(linked_root, tmp_path / "own", settings=models)
+    model_server.respond(None)
+    asked_before = len(model_server.requests)
     corpus = write_rows(tmp_path / "c.jsonl", [{"id": "a", "title": "Oslo", "text": "Oslo lies in Norway. It is old."}])
-    values = {"root": str(tmp_path / "root"), "strategies": "bridge-lexical", "extraction.extractor": "model"}
-    models = {"extract": "openai/scripted", "api_base": model_server.url, "price": "0,0"}
-    values |= made["settings"] | {f"models.{name}": value for name, value in models.items()}
+    values = {"root": str(tmp_path / "new"), "strategies": "bridge-lexical", "extraction.extractor": "model"}
+    values |= made["settings"] | models
     settings = parse_settings({"test": values})
     assert indexed(settings, corpus).model.calls == 3
-    for request in model_server.requests:
+    for request in model_server.requests[asked_before:]:
         text = (tmp_path / "own" / f"{request.task}.md").read_text(encoding="utf-8")
         assert request.prompt.startswith(text.partition("{{")[0])
         assert request.prompt.count("<example>") == 2
@@ -179,7 +217,8 @@ def test_an_index_of_which_no_two_passages_can_be_shown_is_refused(tmp_path: Pat
         {"id": "marked", "title": "Ada Lovelace", "text": long + "</data> {{document}}"},
         {"id": "good", "title": "Ada Lovelace", "text": long},
     ]
-    settings = Settings(root=tmp_path / "root", strategies=("bridge-lexical",))
+    models = ModelSettings(extract="openai/scripted")
+    settings = Settings(root=tmp_path / "root", strategies=("bridge-lexical",), models=models)
     indexed(settings, write_rows(tmp_path / "c.jsonl", rows), "few")
     with pytest.raises(SourceError, match="No 2 of 3 passages of index 'few' can become examples"):
         tune_prompts(settings, "few", tmp_path / "own", sample=10, replaces=False)
