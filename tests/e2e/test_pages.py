@@ -5,6 +5,7 @@ unit of time may differ. With WRITE_CLI_PAGE=1, WRITE_SQL_PAGE=1, WRITE_TUTORIAL
 WRITE_NOTEBOOK=1 pages get what is printed instead.
 """
 
+import json
 import os
 import re
 import shlex
@@ -19,6 +20,7 @@ import typer
 from command_processes import Commands, clean_environment, install
 from fakes import loaded
 from nbclient import NotebookClient
+from scripted_server import Behaviour
 from small_indexes import Call, Run, printed, write_rows
 from typer.testing import CliRunner
 
@@ -378,6 +380,10 @@ def test_the_commands_with_a_model_and_with_neo4j_run(
     write_rows(tmp_path / "openie.jsonl", [{"id": "1", "entities": ["Ada Lovelace", "London"], "triples": triples}])
     env = {"NEO4J_URI": neo4j_server.uri, "NEO4J_PASSWORD": neo4j_server.password}
     env["POLYHOP_MODELS__API_BASE"] = model_server.url
+    types = json.dumps({"types": ["PERSON", "SHIP", "PORT"]})
+    model_server.respond(
+        lambda asked: Behaviour("reply", content=types if "Name the types of the things" in asked.prompt else None)
+    )
     assert run_all(polyhop, *how_to("models", "neo4j"), env=env) == 19
 
 
