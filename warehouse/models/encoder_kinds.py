@@ -38,7 +38,8 @@ class OnnxEncoder:
 
     The folder holds model.onnx (or onnx/model.onnx) and tokenizer.json; 1_Pooling/config.json, unless the graph gives
     one vector per text. Texts are cut after `max_tokens` (0: as sentence_bert_config.json says); a call has at most
-    `batch_size` texts, of equal token count, and `threads` (0: as many as cores).
+    `batch_size` texts, of equal token count, and `threads` (0: as many as cores). A graph that takes
+    8-bit scales per call gets one text per call.
     """
 
     def __init__(self, folder: Path, *, max_tokens: int = 0, threads: int = 0, batch_size: int = 8) -> None:
@@ -48,7 +49,7 @@ class OnnxEncoder:
         setting, limits = "encoder.name = onnx:…", {"max_tokens": self.max_tokens, "threads": threads}
         self._model = OnnxModel(folder, setting, "a sentence encoder", advice="export it again", **limits)
         self._output, self._pool = _output(self._model.session, folder)
-        self._batch_size = batch_size
+        self._batch_size = self._model.most_texts or batch_size
         graph = self._model.graph
         outside = sorted(file.relative_to(folder).as_posix() for file in graph.parent.glob(f"{graph.name}*"))
         settings_files = ("modules.json", "1_Pooling/config.json", "sentence_bert_config.json")

@@ -129,6 +129,19 @@ def test_an_exported_minilm_gives_the_vectors_of_the_local_encoder(tmp_path: Pat
     assert np.abs(encoder.encode(texts) - LocalEncoder().encode(texts)).max() < 2e-6
 
 
+def test_an_8_bit_graph_gives_a_text_the_same_bits_whatever_is_beside_it(folder: Path) -> None:
+    """Its scale is that of the largest number in a call, so a longer vector beside a text would change that text's."""
+    model = onnx.load(str(folder / "model.onnx"))
+    found = next(node for node in model.graph.node if node.output[0] == "found")
+    found.output[0] = "exact"
+    made = helper.make_node("DynamicQuantizeLinear", ["exact"], ["eighth", "scale", "zero"])
+    model.graph.node.insert(1, made)
+    model.graph.node.insert(2, helper.make_node("DequantizeLinear", ["eighth", "scale", "zero"], ["found"]))
+    onnx.save(model, str(folder / "model.onnx"))
+    encoder, texts = OnnxEncoder(folder), ["paris", "london", "is", "city", "a", "where", "river"]
+    assert encoder.encode(texts).tobytes() == np.concatenate([encoder.encode([text]) for text in texts]).tobytes()
+
+
 @pytest.mark.parametrize(
     ("modes", "pool"),
     [
