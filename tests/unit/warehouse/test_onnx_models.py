@@ -20,7 +20,7 @@ from polyhop.schemas.errors import ConfigurationError, InvalidVectorError, Model
 from polyhop.schemas.settings import EncoderSettings, ModelSettings, Settings, parse_settings
 from polyhop.warehouse.models import encoder_kinds
 from polyhop.warehouse.models.encoder_kinds import OnnxEncoder
-from polyhop.warehouse.models.local_encoder import LocalEncoder, find_model_folder
+from polyhop.warehouse.models.local_encoder import MINILM, LocalEncoder
 from polyhop.warehouse.models.onnx_session import FastembedReranker, OnnxReranker, folder_hash, open_reranker, unit_rows
 from polyhop.warehouse.open_models import close_encoders, open_embeddings, open_encoder
 
@@ -113,7 +113,7 @@ def opened(tmp_path: Path, packages: None) -> Iterator[Callable[..., Any]]:
 
 def test_an_exported_minilm_gives_the_vectors_of_the_local_encoder(tmp_path: Path) -> None:
     """all-MiniLM-L6-v2 as an exported graph: vectors of tokens, beside its tokenizer and its published settings."""
-    source = find_model_folder()
+    source = MINILM.folder()
     shutil.copy(source / "tokenizer.json", tmp_path)
     save_pooling(tmp_path, pooling_mode_mean_tokens=True)
     (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 256, "do_lower_case": false}')
