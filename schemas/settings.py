@@ -158,7 +158,7 @@ class Cosines(NamedTuple):
     floor: float
 
 
-SHIPPED: Mapping[str, Cosines] = {LOCAL: Cosines(1.0, 1.0, 0.0), BGE: Cosines(0.575, 0.5, 0.4)}
+SHIPPED: Mapping[str, Cosines] = {LOCAL: Cosines(1.0, 1.0, 0.0), BGE: Cosines(0.55, 0.5, 0.4)}
 
 
 def cosine_threshold(cosine: float, encoder: str) -> float:
