@@ -76,9 +76,10 @@ def hotpot(first: int, last: int, *, titled: bool = True) -> tuple[Records, Reco
 
 
 def single_hop(source: str) -> tuple[Records, Records]:
-    """300 questions of a source among all of its passages."""
+    """300 questions of a source among 1,000 of its passages, their own first."""
     questions = training_questions(source)
-    return with_passages(questions[:300], questions[300:])
+    corpus, asked = with_passages(questions[:300], questions[300:])
+    return corpus[:1000], asked
 
 
 def unseen() -> tuple[Records, Records]:
