@@ -5,7 +5,7 @@ ENV UV_PYTHON_DOWNLOADS=never
 RUN pip install --no-cache-dir --disable-pip-version-check --root-user-action=ignore uv==0.13.9
 WORKDIR /src
 COPY . .
-RUN uv build --quiet --all-packages --wheel --out-dir /dist
+RUN for package in polyhop polyhop-weights; do uv build --quiet --package "$package" --wheel --out-dir /dist; done
 RUN uv export --quiet --locked --no-dev --all-extras --no-emit-workspace --no-hashes --output-file /dist/constraints.txt
 RUN uv venv --quiet /opt/polyhop \
     && uv pip install --quiet --python /opt/polyhop --constraints /dist/constraints.txt \

@@ -1,9 +1,11 @@
 """Writes the parts of README.md, docs/ and benchmarks/results that come from running things.
 
 These are demo output, settings, the tables of strategies (from the results of benchmarks/evaluation.py), and what
-larger corpora would cost (from what benchmarks/README.md states of a million passages).
+larger corpora would cost (from what benchmarks/README.md states of a million passages), and the comparisons of encoders
+and with published figures on 2Wiki (from the results of benchmarks/encoders.py).
 
-Run: uv run python benchmarks/readme_tables.py [settings|demo|musique|strategies|scale …]   (all if none is named)
+Run: uv run python benchmarks/readme_tables.py [settings|demo|musique|strategies|scale|encoders|wiki2 …]
+(all if none is named)
 """
 
 import json
@@ -13,6 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import encoders
+
 from polyhop.schemas.settings import known_settings
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -21,6 +25,7 @@ SETTINGS = PROJECT / "docs" / "reference" / "settings.md"
 STRATEGIES = PROJECT / "docs" / "reference" / "strategies.md"
 MEASURED = PROJECT / "benchmarks" / "results" / "musique100.md"
 SCALE = PROJECT / "docs" / "scale.md"
+ENCODERS = PROJECT / "docs" / "how-to" / "encoders.md"
 RESULTS = PROJECT / "benchmarks" / "results" / "musique100.json"
 SHOWN = ("recall@2", "recall@5", "recall@10", "mrr")
 
@@ -76,6 +81,52 @@ def strategies() -> str:
     return "\n".join(rows)
 
 
+def encoder_sets() -> str:
+    """Recall with each shipped encoder, by question set and strategy."""
+    return encoders.table(json.loads(encoders.RESULTS.read_text(encoding="utf-8")))
+
+
+NEEDS = {
+    "bm25": "BM25",
+    "dense": "1 encoding",
+    "rrf": "1 encoding",
+    "bridge": "1 encoding",
+    "bridge-masked": "2 encodings",
+}
+"""Cost of a question by strategy; none asks a model."""
+ENCODER_NAMES = {"local": "MiniLM (22M)", "bge": "bge-small (33M)"}
+LLAMA, NV_EMBED = "Llama-3.3-70B", "NV-Embed-v2 (7B)"
+PUBLISHED = (
+    # Method, paper, encoder, model while indexing, cost of a question, recall@5
+    ("BridgeRAG", "2604.03384", NV_EMBED, "none", f"3 calls of {LLAMA}, 4 to 5 s", ".953"),
+    ("PropRAG", "2504.18070", NV_EMBED, LLAMA, "encodings of paths", ".941"),
+    ("SAG", "2606.15971", "bge-large (335M)", "qwen3.6-flash", "calls of qwen3.6-flash", ".933 (its repository: .880)"),
+    ("HippoRAG 2", "2502.14802", NV_EMBED, LLAMA, f"1 call of {LLAMA}", ".904"),
+)
+"""Recall@5 on the 1,000 questions of the split, as the papers state it."""
+
+
+def wiki2() -> str:
+    """Our strategies with both encoders on the papers' own 2Wiki split, beside what papers publish."""
+    results = json.loads(encoders.RESULTS.read_text(encoding="utf-8"))["wiki2"]["strategies"]
+    rows = []
+    for strategy, needs in NEEDS.items():
+        for number, encoder in enumerate(encoders.ENCODERS):
+            if strategy == "bm25" and number:
+                continue
+            found = results[strategy]["means"][number]
+            recall = " | ".join(f"{found[metric]:.3f}".removeprefix("0") for metric in ("recall@5", "recall@10"))
+            name = ENCODER_NAMES[encoder] if strategy != "bm25" else "none"
+            rows.append((found["recall@5"], f"| `{strategy}` | {name} | none | {needs} | {recall} |"))
+    ours = [row for _, row in sorted(rows, reverse=True)]
+    theirs = [
+        f"| [{method}](https://arxiv.org/abs/{paper}) | {' | '.join(columns)} | |"
+        for method, paper, *columns in PUBLISHED
+    ]
+    head = "| method | encoder | model while indexing | cost of a question | recall@5 | recall@10 |"
+    return "\n".join([head, "|---|---|---|---|---|---|", *ours, *theirs])
+
+
 SLOPES = (
     # What, how much per million passages, and decimals. Sources: benchmarks/README.md, the sections named.
     ("index without encoding or a model, core hours", 1080 / 3600, 1),  # A million passages: processor seconds
@@ -103,6 +154,8 @@ PARTS = {
     "musique": ("musique table", musique, (README, STRATEGIES)),
     "strategies": ("strategies table", strategies, (MEASURED,)),
     "scale": ("scale table", scale, (SCALE,)),
+    "encoders": ("encoders table", encoder_sets, (ENCODERS,)),
+    "wiki2": ("wiki2 table", wiki2, (README,)),
 }
 """Marker, what produces the part, and the pages that it stands on."""
 

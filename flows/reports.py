@@ -5,7 +5,7 @@ from typing import Any
 
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.languages import ENGLISH, language_name, likely_language, recorded_language
-from polyhop.schemas.settings import LOCAL, Settings
+from polyhop.schemas.settings import LOCAL, EncoderSettings, Settings
 from polyhop.schemas.tables import CHANGE_KINDS
 from polyhop.schemas.text import escaped, plural, printable, table_lines
 from polyhop.warehouse.files.layout import Layout
@@ -200,8 +200,22 @@ def summary_lines(settings: Settings, report: IndexReport) -> list[str]:
 
 
 def run_advice(settings: Settings, report: IndexReport) -> list[str]:
-    """Advice on encoding and on the language of the corpus, a sentence each."""
-    return [advice for advice in (encoding_advice(settings, report), language_advice(settings, report)) if advice]
+    """Advice on speed and choice of the encoder, and on the language of the corpus, a sentence each."""
+    advices = encoding_advice(settings, report), encoder_advice(settings, report), language_advice(settings, report)
+    return [advice for advice in advices if advice]
+
+
+def encoder_advice(settings: Settings, report: IndexReport) -> str:
+    """Says that an index keeps another encoder than the default one, and how to change it; otherwise ""."""
+    manifest = readable_manifest(Layout(settings.root).index(report.index))
+    record = manifest.vectors.get("passage") if manifest is not None else None
+    default = EncoderSettings().name
+    if record is None or record.encoder.name == default or "name" in settings.encoder.model_fields_set:
+        return ""
+    return (
+        f"the index keeps its encoder {record.encoder.name}; to move it to the default: "
+        f"polyhop index --index {report.index} --set encoder.name={default}"
+    )
 
 
 def language_advice(settings: Settings, report: IndexReport) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from polyhop.flows.maintain import CACHES, run_verify
 from polyhop.schemas.errors import ConfigurationError, PolyhopError, StoreError, redact
-from polyhop.schemas.settings import ENTITIES, LOCAL, PASSAGES, Settings, Space
+from polyhop.schemas.settings import ENTITIES, LOCAL, PASSAGES, SHIPPED, Settings, Space
 from polyhop.schemas.text import plural
 from polyhop.schemas.version import VERSION
 from polyhop.warehouse.cache.database import find_damaged_caches
@@ -148,8 +148,8 @@ def _tried(settings: Settings, space: Space) -> str:
     vectors = encoder.encode_questions(["Is the encoder working?"])
     said = f"{encoder.model}, {vectors.shape[1]} dimensions"
     choice = settings.encoder.choice_of(space)
-    if choice.name == LOCAL:
-        advice = faster_precision() if choice.precision == "float32" else ""
+    if choice.name in SHIPPED:
+        advice = faster_precision() if choice.name == LOCAL and choice.precision == "float32" else ""
         return f"{said}, no network; its weights have the published sha256{f'; {advice}' if advice else ''}"
     return f"{said}, one text in {time.perf_counter() - started:.2f} s"
 

@@ -80,7 +80,7 @@ class EncoderRecord(_Frozen):
     api_base: str = ""  # Where it was, "" for the provider's own address, and for one that holds a password.
     spread: float = 0.0  # Median gap between the best and the 100th cosine of sentences with passages; 0: not measured.
     # That gap beside the local encoder's over the same texts: weights in units of the local encoder's cosine are
-    # multiplied by it. 1 for the local one by definition, and for what is no passage.
+    # multiplied by it. A constant of shipped encoders (`SHIPPED`), 1 for what is no passage of others.
     cosine_scale: float = 1.0
 
 

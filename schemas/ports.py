@@ -240,6 +240,10 @@ class Stored(IndexReader, Protocol):
         """Factor for weights in units of the local encoder's cosine, for vectors of a kind; above 0."""
         ...
 
+    def encoder_name(self, kind: str) -> str:
+        """Name of the encoder of a kind of vectors, as the settings have it."""
+        ...
+
     def nearest(self, kind: str, vector: NDArray[Any], count: int, ef_search: int) -> list[str]:
         """Ids of about the `count` things of a kind whose vectors are nearest, nearest first; artefact `ann:<kind>`.
 

@@ -431,6 +431,11 @@ COSINE_SCALE: Artefact[float] = Artefact(
 )
 """What weights in units of the local encoder's cosine are multiplied by for this version's passages; 1 for that one."""
 
+ENTITY_ENCODER: Artefact[str] = Artefact(
+    "vectors:entity", lambda stored: stored.encoder_name("entity"), "naive-vector", restrict=unrestricted
+)
+"""The encoder of this version's entities, by its name in the settings."""
+
 NearestPassages = Callable[[NDArray[np.float32], int, int], Sequence[int]]
 """Numbers of about `count` passages nearest to a vector of shape (d,), nearest first: vector, count, ef_search."""
 

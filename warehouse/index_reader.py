@@ -22,6 +22,7 @@ from polyhop.schemas.graph import Positions
 from polyhop.schemas.manifest import PROBES, Manifest
 from polyhop.schemas.ports import Artefact, IndexReader
 from polyhop.schemas.records import Location, PassageOrigin
+from polyhop.schemas.settings import LOCAL
 from polyhop.warehouse.artefacts import ArrayFolder, partitions_of
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
@@ -186,6 +187,11 @@ class PublishedIndex(ArrayFolder):
         """Factor for weights in units of the local encoder's cosine, for vectors of a kind."""
         record = self.manifest.vectors.get(kind)
         return record.encoder.cosine_scale if record is not None else 1.0
+
+    def encoder_name(self, kind: str) -> str:
+        """Name of the encoder of a kind of vectors."""
+        record = self.manifest.vectors.get(kind)
+        return record.encoder.name if record is not None else LOCAL
 
     def nearest(self, kind: str, vector: NDArray[np.float32], count: int, ef_search: int) -> list[str]:
         """Ids of about the `count` nearest things of a kind, by LanceDB's index, which the first search opens."""

@@ -17,7 +17,17 @@ from polyhop.schemas.chat import Role, Usage, cost_words
 from polyhop.schemas.errors import ConfigurationError, has_secret
 from polyhop.schemas.manifest import EncoderRecord, VectorRecord
 from polyhop.schemas.ports import KeepingEncoder
-from polyhop.schemas.settings import ENTITIES, LOCAL, PASSAGES, EncoderChoice, ModelSettings, Settings, Space
+from polyhop.schemas.settings import (
+    BGE,
+    ENTITIES,
+    LOCAL,
+    PASSAGES,
+    SHIPPED,
+    EncoderChoice,
+    ModelSettings,
+    Settings,
+    Space,
+)
 from polyhop.schemas.text import plural
 from polyhop.warehouse.cache.vectors import CachedEncoder, PathEncoder, VectorCache
 from polyhop.warehouse.files.layout import IndexFolder, Layout
@@ -267,7 +277,7 @@ def model_name(models: ModelSettings, role: Role) -> str:
 
 MOST_OPEN = 4  # encoders of a process. Chosen: an index may have two, and an index run may replace them by two others.
 PATH_VECTORS = 100_000  # vectors of path texts and masked questions kept on disk, the newest, 2 kB each; chosen: 200 MB
-_IN_THIS_PROCESS = (LOCAL, "onnx", "sentence-transformers")
+_IN_THIS_PROCESS = (LOCAL, BGE, "onnx", "sentence-transformers")
 
 _open_models: list[CachedEncoder | PathEncoder] = []
 
@@ -316,13 +326,13 @@ def _named_choice(settings: Settings, record: EncoderRecord) -> EncoderChoice | 
 def require_named_encoder(settings: Settings, index: IndexFolder, record: EncoderRecord) -> None:
     """Refuses the encoder of an index that was pulled from a store unless the settings name it and its address.
 
-    Any encoder but the local one sends texts and keys to a server, or loads files that its name points to, and other
-    people may write to a store (SECURITY.md).
+    Any encoder that Polyhop does not ship sends texts and keys to a server, or loads files that its name points to,
+    and other people may write to a store (SECURITY.md).
 
     Raises:
         ConfigurationError: If the settings do not name the encoder or not its address.
     """
-    if record.name == LOCAL or not index.pull_marker.exists():
+    if record.name in SHIPPED or not index.pull_marker.exists():
         return
     named = _named_choice(settings, record)
     has_address = named is not None and (named.api_base or settings.models.api_base)

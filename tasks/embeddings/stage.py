@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ConfigurationError, ModelUnavailableError
 from polyhop.schemas.manifest import HNSW_EF_CONSTRUCTION, HNSW_M
-from polyhop.schemas.settings import LOCAL
+from polyhop.schemas.settings import SHIPPED
 from polyhop.tasks.stage import BatchResult, Counts, Stage
 from polyhop.warehouse.build import (
     Build,
@@ -103,11 +103,11 @@ class EmbedStage(Stage):
         self._known_as = kind.encoded_as or kind.name
 
     def settings(self, build: Build) -> dict[str, object]:
-        """The model, and what the rows of the kind depend on; the local encoder without more is known by its name."""
+        """The model, and what the rows of the kind depend on; a shipped encoder is known by its name."""
         choice = build.settings.encoder.choice_of(self.kind.space)
         chosen: dict[str, object] = choice.model_dump(mode="json", include=_TELLING, exclude_defaults=True)
         is_folder = choice.name.startswith("onnx:") or Path(choice.name.partition(":")[2]).is_dir()
-        if choice.name != LOCAL and is_folder:  # its files may be replaced
+        if choice.name not in SHIPPED and is_folder:  # its files may be replaced
             chosen["model"] = self._encoder(build).model
         return {"name": choice.name, **chosen, **self.kind.parameters(build.settings)}
 

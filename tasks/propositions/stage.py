@@ -4,7 +4,7 @@ The vectors are split into lists around centres (k-means); a search looks into t
 grows with the square root of the number of entities. Cosines of what is found are exact. Source: algorithms.md 3.3 (3).
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 import duckdb
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import InvariantError
 from polyhop.schemas.propositions import NOUNS, GraphName
+from polyhop.schemas.settings import ENTITIES, cosine_threshold
 from polyhop.schemas.tables import Table, real, text_column
 from polyhop.tasks.stage import Counts, Stage
 from polyhop.warehouse.artefacts import open_array, save_arrays, text_arrays
@@ -58,6 +59,12 @@ class Synonyms:
     pairs: Numbers
     cosines: NDArray[np.float64]
     recall: float
+
+
+def _synonym_rule(build: Build) -> SynonymRule:
+    """The rule in the cosines of the encoder of names."""
+    encoder = build.settings.encoder.choice_of(ENTITIES).name
+    return replace(SYNONYMS, threshold=cosine_threshold(SYNONYMS.threshold, encoder))
 
 
 def find_synonyms(vectors: Vectors, names: list[str], rule: SynonymRule) -> Synonyms:
@@ -203,7 +210,7 @@ class PropositionStage(Stage):
 
     def settings(self, build: Build) -> dict[str, object]:
         """Settings that determine propositions and synonyms."""
-        return {**asdict(SYNONYMS), "noun": NOUNS[self.graph]}
+        return {**asdict(_synonym_rule(build)), "noun": NOUNS[self.graph]}
 
     def finish(self, build: Build) -> Counts:
         """Finds synonyms, fills their table and writes the arrays."""
@@ -220,7 +227,7 @@ class PropositionStage(Stage):
         vectors = open_array(build.staging.arrays, f"vectors-{self.vectors}_matrix")
         if len(vectors) != len(names):
             raise InvariantError(f"{len(names)} entities have {len(vectors)} vectors of their names.")
-        synonyms = find_synonyms(cast("NDArray[np.float32]", np.asarray(vectors)), names, SYNONYMS)
+        synonyms = find_synonyms(cast("NDArray[np.float32]", np.asarray(vectors)), names, _synonym_rule(build))
         first, second = ([ids[number] for number in numbers] for numbers in synonyms.pairs.T.tolist())
         pairs = pa.table([first, second, synonyms.cosines], schema=self.tables[0].arrow)
         with build.tables() as connection:

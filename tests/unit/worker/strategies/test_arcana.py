@@ -12,7 +12,7 @@ from polyhop.schemas.evidence import BY_VECTOR, NOTHING_SEARCHED, QuestionNames
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.ports import Services
 from polyhop.schemas.query import Question, QuestionName, Retrieval
-from polyhop.warehouse.artefacts import ALIASES, GRAPH, NAMES, RELATIONS, vectors_of
+from polyhop.warehouse.artefacts import ALIASES, ENTITY_ENCODER, GRAPH, NAMES, RELATIONS, vectors_of
 from polyhop.worker.strategies.registry import make
 
 KEYS = ["alder", "birch", "cedar", "dogwood", "elm", "x alder street"]
@@ -32,6 +32,10 @@ class Words:
 
 @pytest.fixture
 def trees() -> Any:
+    return tree_index({})
+
+
+def tree_index(more: Any) -> Any:
     """G-ARC as an index; the vectors rank k3, k9, k1 first and all others equally."""
     ids = [f"k{number}" for number in range(1, 10)]
     vectors = np.array([[SIMILARITIES.get(i, 0.1), 0] for i in ids], dtype=np.float32)
@@ -39,7 +43,7 @@ def trees() -> Any:
     given: Any = {GRAPH: graph_from([dict.fromkeys(filter(None, row.split(",")), 1.0) for row in MENTIONS])}
     given |= {RELATIONS: relations_from(KEYS, TRIPLES), NAMES: Words(), ALIASES: {"tanglewood": "birch"}}
     given |= {vectors_of("passage"): vectors, vectors_of("entity"): entity_vectors}
-    return MemoryIndex([(passage_id, "", "") for passage_id in ids], given)
+    return MemoryIndex([(passage_id, "", "") for passage_id in ids], given | more)
 
 
 def ask(index: Any, name: str, text: str, limit: int = 5, names: tuple[str, ...] = (), **given: object) -> Retrieval:
@@ -135,3 +139,11 @@ def test_the_evidence_shows_how_each_entity_was_reached_whatever_the_limit(trees
     assert evidence.paths[1].nodes == ("birch", "alder", "cedar")
     few, many = (ask(trees, "fusion", "Birch", limit=limit, over_fetch=1) for limit in (2, 9))
     assert (ids_of(few), few.evidence) == (ids_of(many)[:2], many.evidence)
+
+
+def test_the_least_similarity_follows_the_encoder_of_entities() -> None:
+    """cedar's cosine is 0, which of bge's cosines is far below that of any two texts."""
+    indexes = [tree_index({ENTITY_ENCODER: encoder}) for encoder in ("local", "bge")]
+    given: Any = {"depth": 0, "matcher": "embedding", "min_similarity": 0.0}
+    found = [ask(index, "graph-search", "where", **given) for index in indexes]
+    assert [len(names_of(each.evidence).matched) for each in found] == [3, 2]

@@ -1,0 +1,1 @@
+../published_files.py
