@@ -55,6 +55,9 @@ def proposition_id(text: str) -> str:
     return _short("proposition", text)
 
 
+INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))
+"""For `str.translate`: soft hyphens and characters of no width go; joiners (200c, 200d) stay, scripts need them."""
+
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
