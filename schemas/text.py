@@ -28,7 +28,7 @@ def record_id(title: str, text: str) -> str:
 
 
 def document_id(title: str) -> str:
-    """Id of a document: passages with one title are one document. `title` is already `norm_ws`-ed."""
+    """Id of a document: passages with one title, or a file by its path. `title` is already `norm_ws`-ed."""
     return _short("document", title)
 
 

@@ -249,7 +249,9 @@ def open_office(stream: BinaryIO, max_unpacked_mb: int) -> BinaryIO:
             for name in archive.namelist():
                 data = changed.get(name) or archive.read(name)
                 is_text = is_strict and name.endswith((".xml", ".rels"))
-                written.writestr(name, _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", data) if is_text else data)
+                written.writestr(
+                    name, _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", data) if is_text else data
+                )
     copy.seek(0)
     return copy
 

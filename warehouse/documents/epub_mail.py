@@ -8,6 +8,7 @@ import posixpath
 import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from email import policy
 from email.message import Message
 from email.parser import BytesParser
@@ -130,10 +131,8 @@ def read_mail(stream: BinaryIO, reading: Reading) -> Document:
     message = BytesParser(policy=policy.default).parsebytes(decode(data).encode() if data.startswith(UTF16) else data)
     subject = _header(message, "Subject")
     metadata: dict[str, object] = {name.lower(): _header(message, name) for name in _HEADERS}
-    try:
+    with suppress(ValueError, TypeError, IndexError, OverflowError):  # then it stays as it is written
         metadata["date"] = parsedate_to_datetime(str(metadata["date"])).isoformat()
-    except (ValueError, TypeError, IndexError, OverflowError):
-        pass  # as it is written
     if not subject and not any(metadata.values()):
         raise FaultError("it is not an e-mail message: it has neither sender nor date nor subject")
     builder = TextBuilder()
@@ -247,7 +246,8 @@ def _text(part: Message) -> str:
     charset, kind = part.get_content_charset() or "", part.get_content_subtype()
     if kind == "html":
         markup = decode(data, charset or declared_encoding(data)).encode("utf-8", "replace").decode()
-        return parse_page(markup).document("", is_whole=True).text
+        document: Document = parse_page(markup).document("", is_whole=True)
+        return document.text
     text = decode(data, charset)
     if kind == "calendar":
         return "\n".join(map(_event, _EVENT.findall(_FOLD.sub("", text))))
@@ -266,7 +266,7 @@ _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?")
 
 def _event(event: str) -> str:
     """An event of a calendar as a line: `Dam walk; start: 2026-03-10 09:00 UTC; place: Weir`."""
-    stated = dict(reversed(_PROPERTY.findall(event)))  # of two the first counts
+    stated: dict[str, str] = dict(reversed(_PROPERTY.findall(event)))  # of two the first counts
 
     def moment(name: str) -> str:
         found = _MOMENT.fullmatch(stated.get(name, "").strip())

@@ -5,7 +5,8 @@ import re
 _RAISED_NUMBER = re.compile(r"[+\-−–]?\d+")
 _BASE = re.compile(r"(?:(?<![^\W_])(?:[^\W\d_]{1,2}|\d{1,3})|\))\Z")
 """A number of up to three digits, a unit or variable of up to two letters, or a bracket: what has an exponent."""
-_ROMAN = tuple(zip((1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1), "m cm d cd c xc l xl x ix v iv i".split()))  # noqa: SIM905
+_ROMAN = {1000: "m", 900: "cm", 500: "d", 400: "cd", 100: "c", 90: "xc", 50: "l", 40: "xl", 10: "x", 9: "ix", 5: "v"}
+_ROMAN |= {4: "iv", 1: "i"}
 _MOST_ROMAN = 4000
 
 
@@ -32,7 +33,7 @@ def list_number(number: int, kind: str) -> str:
         return letter * (1 + (number - 1) // 26)
     if kind in {"i", "I"} and 0 < number < _MOST_ROMAN:
         written = ""
-        for value, letters in _ROMAN:
+        for value, letters in _ROMAN.items():
             written += letters * (number // value)
             number %= value
         return written if kind == "i" else written.upper()

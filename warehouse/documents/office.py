@@ -26,7 +26,10 @@ _SKIPPED = frozenset(
 )
 """Elements whose text stands elsewhere, too, or not any more; Fallback is for older programs."""
 _NOTES = ("footnotes", "endnotes")
-_PICTURES = ("{http://schemas.openxmlformats.org/drawingml/2006/picture}pic", "{urn:schemas-microsoft-com:vml}imagedata")
+_PICTURES = (
+    "{http://schemas.openxmlformats.org/drawingml/2006/picture}pic",
+    "{urn:schemas-microsoft-com:vml}imagedata",
+)
 _MOST_LEVELS = 9  # Word has nine levels of headings; the tenth is text (ECMA-376, outlineLvl)
 _STYLE_DEPTH = 10  # how often a style may be based on another; Word allows 11
 
@@ -129,8 +132,12 @@ class _Body:
             self._builder.include(found)
 
 
+def _value(element: Any) -> str:
+    return (element.get(f"{_W}val") or "") if element is not None else ""
+
+
 def _number(element: Any, default: int) -> int:
-    stated = str(element.get(f"{_W}val")) if element is not None else ""
+    stated = _value(element)
     return int(stated) if stated.isdecimal() else default
 
 
@@ -143,12 +150,11 @@ class _ListNumbers:
         self._counts: dict[str, dict[int, int]] = {}
         for element in numbering:
             if element.tag == f"{_W}abstractNum":
-                levels = {}
+                levels: dict[int, tuple[int, str, str]] = {}
                 for level in element.findall(f"{_W}lvl"):
-                    kind, text = (level.find(f"{_W}{name}") for name in ("numFmt", "lvlText"))
+                    kind, text = level.find(f"{_W}numFmt"), level.find(f"{_W}lvlText")
                     start = _number(level.find(f"{_W}start"), 1)
-                    stated = [one.get(f"{_W}val") or "" if one is not None else "" for one in (kind, text)]
-                    levels[int(level.get(f"{_W}ilvl") or 0)] = (start, *stated)
+                    levels[int(level.get(f"{_W}ilvl") or 0)] = (start, _value(kind), _value(text))
                 self._levels[element.get(f"{_W}abstractNumId")] = levels
             elif element.tag == f"{_W}num":
                 of_list = element.find(f"{_W}abstractNumId")
@@ -157,7 +163,8 @@ class _ListNumbers:
                 override = element.find(f"{_W}lvlOverride/{_W}startOverride")
                 if override is not None:  # a list of its own that begins again
                     levels = dict(self._levels.get(self._list_of[own_id], {}))
-                    levels[0] = (_number(override, 1), *levels.get(0, (1, "decimal", "%1."))[1:])
+                    _, kind, text = levels.get(0, (1, "decimal", "%1."))
+                    levels[0] = (_number(override, 1), kind, text)
                     self._levels[f"#{own_id}"], self._list_of[own_id] = levels, f"#{own_id}"
 
     def after(self, list_id: str, level: int) -> str:
@@ -232,8 +239,14 @@ def _equation(element: Any) -> str:
 
 
 _SIGNS = {
-    **{"f": ("", "/"), "sSup": ("", "^"), "sSub": ("", "_"), "sSubSup": ("", "_", "^"), "rad": ("", "√")},
-    **{"nary": ("_", "^", " "), "d": ("",), "m": ("", *["; "] * 20)},
+    "f": ("", "/"),
+    "sSup": ("", "^"),
+    "sSub": ("", "_"),
+    "sSubSup": ("", "_", "^"),
+    "rad": ("", "√"),
+    "nary": ("_", "^", " "),
+    "d": ("",),
+    "m": ("", *["; "] * 20),
 }
 """Signs before the parts of a fraction, a power, an index, a root (after its degree), a sum, brackets and a matrix."""
 
@@ -352,7 +365,9 @@ def _add_shapes(builder: TextBuilder, shapes: Iterable[Any]) -> None:
 
 
 _MERGED = re.compile(rb'<(?:\w+:)?mergeCell\b[^<>]*\bref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
-_NO_VALUE = re.compile(rb'<(?:\w+:)?c r="(\w{1,10})"[^<>]*>\s*<(?:\w+:)?f\b[^<>]*(?:/>|>[^<>]*</(?:\w+:)?f>)\s*(?:<v></v>|<v ?/>)?</')
+_NO_VALUE = re.compile(
+    rb'<(?:\w+:)?c r="(\w{1,10})"[^<>]*>\s*<(?:\w+:)?f\b[^<>]*(?:/>|>[^<>]*</(?:\w+:)?f>)\s*(?:<v></v>|<v ?/>)?</'
+)
 _SEARCHED_BYTES = 128 * 1024 * 1024  # of a sheet in which merged cells are looked for; chosen
 _MOST_MERGED = 10_000  # cells of one merged range that repeat its value; chosen
 

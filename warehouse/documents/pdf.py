@@ -1,9 +1,10 @@
 """Texts of PDF files by pdfium, page by page, with the values of forms."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from ctypes import create_string_buffer
+from itertools import pairwise
 from typing import Any, BinaryIO
 
 from polyhop.schemas.records import Document
@@ -35,37 +36,20 @@ def read_pdf(stream: BinaryIO, _reading: Reading) -> Document:
         if getattr(error, "err_code", None) == _WRONG_PASSWORD or "password" in str(error).lower():
             raise FaultError("it is encrypted with a password; save it without one") from error
         raise FaultError(f"it is damaged ({damage(error)})") from error
-    outline: dict[int, list[tuple[int, str]]] = {}  # page from 0 to levels from 1 and headings of the entries there
-    for entry in file.get_toc(max_depth=_DEEPEST_OUTLINE):
-        destination, heading = entry.get_dest(), clean_line(entry.get_title() or "")
-        page = destination.get_index() if destination is not None else None
-        if page is not None and heading:
-            outline.setdefault(page, []).append((entry.level + 1, heading))
     if file.get_formtype():
         file.init_forms()
     builder = TextBuilder()
-    texts: list[str] = []
-    fields: list[list[str]] = []
-    for number in range(len(file)):
-        try:
-            with closing(file[number]) as drawn:
-                drawn.set_rotation(0)  # else pdfium orders lines by the page as it is turned
-                with closing(drawn.get_textpage()) as text_page:
-                    texts.append(_turned_back(text_page, text_page.get_text_range()))
-                    fields.append(list(_form_values(file, drawn, text_page)))
-        except pypdfium2.PdfiumError:
-            builder.unread[f"page {number + 1}"] = "damaged page"
-            texts.append("")
-            fields.append([])
-    compounds = {word.lower() for text in texts for word in _COMPOUND.findall(text)}
-    for number, text in enumerate(texts):
+    texts = list(_page_texts(file, builder.unread))
+    compounds = {word.lower() for text, _ in texts for word in _COMPOUND.findall(text)}
+    outline = _outline(file)
+    for number, (text, fields) in enumerate(texts):
         headings = outline.get(number, ())
         alone = {_folded(heading) for _, heading in headings}
         _add_page(builder, number + 1, _without_breaks(text, compounds, alone), headings)
-        builder.add("\n".join(fields[number]))
-        if not text.strip() and not fields[number]:
+        builder.add("\n".join(fields))
+        if not text.strip() and not fields:
             builder.unread.setdefault(f"page {number + 1}", "page without text")
-    damaged = sum(kind == "damaged page" for kind in builder.unread.values())
+    damaged = sum(kind == _DAMAGED for kind in builder.unread.values())
     if not builder.length:
         pages = f"{len(file)} page{'' if len(file) == 1 else 's'}"
         if damaged:
@@ -75,6 +59,37 @@ def read_pdf(stream: BinaryIO, _reading: Reading) -> Document:
     title = stated.get("Title", "").strip("()")
     metadata = {"author": stated.get("Author"), "pages": len(file), "damaged_pages": damaged or None}
     return builder.document("" if _NO_TITLE.fullmatch(title) else title, metadata)
+
+
+_DAMAGED = "damaged page"
+
+
+def _outline(file: Any) -> Mapping[int, list[tuple[int, str]]]:
+    """Page from 0 to levels from 1 and headings of the entries there."""
+    outline: dict[int, list[tuple[int, str]]] = {}
+    for entry in file.get_toc(max_depth=_DEEPEST_OUTLINE):
+        destination, heading = entry.get_dest(), clean_line(entry.get_title() or "")
+        page = destination.get_index() if destination is not None else None
+        if page is not None and heading:
+            outline.setdefault(page, []).append((entry.level + 1, heading))
+    return outline
+
+
+def _page_texts(file: Any, unread: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
+    """The text of each page, and its fields that have a value."""
+    import pypdfium2
+
+    for number in range(len(file)):
+        try:
+            with closing(file[number]) as drawn:
+                drawn.set_rotation(0)  # else pdfium orders lines by the page as it is turned
+                with closing(drawn.get_textpage()) as text_page:
+                    text = _turned_back(text_page, text_page.get_text_range())
+                    fields = list(_form_values(file, drawn, text_page))
+        except pypdfium2.PdfiumError:
+            unread[f"page {number + 1}"] = _DAMAGED
+            text, fields = "", []
+        yield text, fields
 
 
 def _turned_back(text_page: Any, text: str) -> str:
@@ -127,7 +142,7 @@ def _without_breaks(text: str, compounds: set[str], alone: set[str]) -> str:
     lines = clean_text(_HYPHEN.sub(joined, text)).split("\n")
     long = _LONG_LINE * max(map(len, lines))
     pieces = [lines[0]]
-    for before, line in zip(lines, lines[1:], strict=False):
+    for before, line in pairwise(lines):
         ends_open = before[-1:].isalpha() or before[-1:] == ","
         goes_on = ends_open and line and (line[:1].islower() or len(before) >= long)
         is_heading = not alone.isdisjoint((_folded(before), _folded(line)))

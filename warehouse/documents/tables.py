@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 Cell = tuple[str | None, int, int]
 """Text of a cell, None for that of the cell above, and how many columns and rows it spans."""
 
 _FREE_CHARACTERS, _MOST_REPEATED = 100_000, 3
-"""Characters that spans may repeat, besides so many for each that the table holds: bounds what a crafted table costs."""
+"""Characters that spans may repeat, besides so many for each that it holds: bounds the cost of crafted tables."""
 _LONGEST_NAME = 60  # characters; a longer cell is a text, not the name of a column. Chosen.
 _LARGEST_HEAD = 4  # passages have room for this many heads; chosen: wider tables have few rows a passage anyway
 _HALF_A_PASSAGE = 1000  # characters: a table between paragraphs is cut between two groups, not in one
@@ -18,43 +19,53 @@ _STOPS = (".", "!", "?", "。")
 
 def spread(rows: Iterable[Iterable[Cell]]) -> Iterator[list[str]]:
     """The rows of a grid, in which a cell stands in each column and row that it spans."""
-    spans: dict[int, tuple[str, int]] = {}  # by column: a text of the rows above, and how many rows it goes on for
-    above: list[str] = []
-    left = _FREE_CHARACTERS
-
-    def repeated(text: str) -> str:
-        nonlocal left
-        left -= len(text) + 1
-        return text if left > 0 else ""
-
-    def spanned(column: int) -> str:
-        text, height = spans.pop(column)
-        if height > 1 and left > 0:
-            spans[column] = text, height - 1
-        return repeated(text)
-
+    grid = _Grid()
     for cells in rows:
+        yield grid.row(cells)
+
+
+class _Grid:
+    """The spans that go on in the next row of a table, and how many characters may still be repeated."""
+
+    def __init__(self) -> None:
+        self._spans: dict[int, tuple[str, int]] = {}  # by column: a text of the rows above, and the rows it goes on for
+        self._above: list[str] = []
+        self._left = _FREE_CHARACTERS
+
+    def row(self, cells: Iterable[Cell]) -> list[str]:
+        """The texts of a row by column."""
         row: list[str] = []
         for text, width, height in cells:
-            while len(row) in spans:
-                row.append(spanned(len(row)))
-            shown = text if text is not None else repeated(above[len(row)]) if len(row) < len(above) else ""
-            left += _MOST_REPEATED * (len(shown) + 1)
-            for number in range(max(1, width)):
-                if left <= 0:
-                    break
+            while len(row) in self._spans:
+                row.append(self._spanned(len(row)))
+            above = self._above[len(row)] if len(row) < len(self._above) else ""
+            shown = self._repeated(above) if text is None else text
+            self._left += _MOST_REPEATED * (len(shown) + 1)
+            for number in range(min(max(1, width), self._left)):
                 if height > 1:
-                    spans[len(row)] = shown, height - 1
-                row.append(repeated(shown) if number else shown)
-        for column in sorted(spans):
-            if column >= len(row) and left > 0:
+                    self._spans[len(row)] = shown, height - 1
+                row.append(self._repeated(shown) if number else shown)
+        for column in sorted(self._spans) if self._left > 0 else ():
+            if column >= len(row):
                 row += [""] * (column - len(row))
-                row.append(spanned(column))
-        above = row
-        yield row
+                row.append(self._spanned(column))
+        self._above = row
+        return row
+
+    def _repeated(self, text: str) -> str:
+        self._left -= len(text) + 1
+        return text if self._left > 0 else ""
+
+    def _spanned(self, column: int) -> str:
+        text, height = self._spans.pop(column)
+        if height > 1 and self._left > 0:
+            self._spans[column] = text, height - 1
+        return self._repeated(text)
 
 
-def table_groups(rows: Iterable[Sequence[str]], characters: int = _HALF_A_PASSAGE) -> Iterator[tuple[str, tuple[int, int]]]:
+def table_groups(
+    rows: Iterable[Sequence[str]], characters: int = _HALF_A_PASSAGE
+) -> Iterator[tuple[str, tuple[int, int]]]:
     """The rows of a table in groups of one passage, with the numbers of their first and last row.
 
     The first row of two cells or more, and the first one after an empty row, names the columns if its cells are short,
@@ -107,7 +118,9 @@ class _Group:
         if not self.names or (len(filled) == 1 and not self.is_wide):
             return line, ""
         names = [*self.names, *[""] * (len(cells) - len(self.names))]
-        named = (f"{names[number].rstrip(':')}: {cells[number]}" if names[number] else cells[number] for number in filled)
+        named = (
+            f"{names[number].rstrip(':')}: {cells[number]}" if names[number] else cells[number] for number in filled
+        )
         sentence = "; ".join(named)
         return "" if self.is_wide else line, sentence if sentence.endswith(_STOPS) else f"{sentence}."
 
@@ -131,4 +144,5 @@ def _are_names(cells: Sequence[str]) -> bool:
     numbers = [cell for cell in named if cell[:1].isdigit()]
     are_years = len(numbers) != 1 and all(map(_YEAR.fullmatch, numbers))
     is_short = all(0 < len(cell) <= _LONGEST_NAME for cell in named)
-    return is_short and are_years and 1 < len(set(named)) == len(named) and len(numbers) < len(cells)
+    are_different = 1 < len(set(named)) == sum(1 for _ in groupby(named))  # one that spans columns names each of them
+    return is_short and are_years and are_different and len(numbers) < len(cells)

@@ -41,7 +41,7 @@ def encoding_of(data: bytes, label: str = "") -> str:
     if data.startswith(UTF16):
         return "utf-16"
     known = webencodings.lookup(label)
-    labelled = known.codec_info.name if known is not None else label
+    labelled: str = known.codec_info.name if known is not None else label
     # 7-bit encodings such as iso-2022-jp look like ASCII, UTF-16 holds zero bytes
     is_told = (b"\0" in data) if labelled.startswith("utf-16") else data.isascii()
     for name in filter(None, (labelled if is_told else "", "utf-8-sig", labelled, _WESTERN)):

@@ -97,9 +97,11 @@ class _Table:
     rows: list[list[Cell]] = field(default_factory=list)
     cell: list[str] | None = None
     spans: tuple[int, int] = (1, 1)
+    is_named: bool = False  # whether the open cell names a row or column
 
-    def open_cell(self, attributes: Mapping[str, str]) -> None:
+    def open_cell(self, tag: str, attributes: Mapping[str, str]) -> None:
         self.close_cell()
+        self.is_named = tag == "th"
         columns, rows = (attributes.get(name, "") for name in ("colspan", "rowspan"))
         self.spans = (int(columns) if columns.isdecimal() else 1, int(rows) if rows.isdecimal() else 1)
         self.cell = []
@@ -248,8 +250,8 @@ class Page:
             table.close_cell()
             table.rows.append([])
         elif table is not None and tag in _CELLS:
-            table.open_cell(attributes)
-        elif table is not None and tag in _LEVELS and len(table.rows) < 2:
+            table.open_cell(tag, attributes)
+        elif table is not None and tag in _LEVELS and len(table.rows) < 2 and not table.is_named:
             self._lay_out()  # a table of one row with a heading holds the columns of a page
             self._next_block(_LEVELS[tag])
         elif tag in _CELLS or (tag in _PARAGRAPHS and not is_inner_list):

@@ -133,7 +133,11 @@ def test_a_folder_is_read_recursively_in_order_without_hidden_and_other_files(tm
         ("Underlined\n===\nText", "Underlined", "Underlined\n\nText"),
         ("*bold* [link](http://x), `code` &amp;\n<b>more</b>", "file", "bold link, code & more"),
         ("- one\n  - inner\n- two", "file", "one\ninner\ntwo"),
-        ("| Name | Born |\n|------|-----:|\n| Ada  | 1815 |", "file", "Name | Born\nAda | 1815\nName: Ada; Born: 1815."),
+        (
+            "| Name | Born |\n|------|-----:|\n| Ada  | 1815 |",
+            "file",
+            "Name | Born\nAda | 1815\nName: Ada; Born: 1815.",
+        ),
         ('```python\nif x:\n\n    return "a   b"\n```\n\n> quoted', "file", 'if x:\n\n    return "a   b"\n\nquoted'),
     ],
 )
