@@ -225,7 +225,7 @@ class Answerer:
 
 
 def check_questions(questions: Sequence[Question]) -> None:
-    """Refuses what nobody could answer."""
+    """Refuses questions that are empty or too long."""
     for question in questions:
         if len(question.text) > errors.MAX_QUESTION_CHARACTERS:
             raise errors.QuestionTooLongError(len(question.text))

@@ -116,7 +116,7 @@ class TimeLimits:
     def begin(self, claimed: Iterable["ClaimedQuestion"], lease_seconds: float) -> None:
         """Notes the deadlines of a batch that was claimed just now for `lease_seconds`."""
         now = time.monotonic()
-        # Deadlines are on the queue's clock; the end of a lease tells its time at the claim.
+        # Deadlines are on the queue's clock; the end of a lease gives its time at the claim.
         self._deadlines = {
             q.lease_token: now + q.deadline - (q.lease_until - lease_seconds) for q in claimed if q.deadline is not None
         }

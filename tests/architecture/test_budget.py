@@ -19,7 +19,7 @@ SLACK = 1.03  # of the product's lines: a report that is reviewed, not a target 
 SETTINGS = 70
 PARAMETERS = 199  # of all strategies together
 FLAGS = 225  # of all commands together, as docs/cli.md lists them
-DIALECT = {"pages": 0, "messages": 0, "code": 10}
+DIALECT = {"pages": 0, "messages": 0, "code": 8}
 """Lines with words that docs/house-style.md forbids: pages for users, messages, code with its docstrings."""
 QUESTION_DOCSTRINGS = 0  # docstrings that begin with What, Who, Whether, Of, That…
 REPEATED_CLASSES = 0

@@ -86,24 +86,6 @@ def open_connections(litellm: Any) -> None:
         if litellm.client_session is None:
             # httpx keeps 20, fewer than `models.concurrency` may be
             litellm.client_session = httpx.Client(limits=httpx.Limits(max_keepalive_connections=64))
-        for module, owner in ((litellm.batches, "openai_batches_instance"), (litellm.files, "openai_files_instance")):
-            getattr(module.main, owner).get_openai_client = _pooled_client
-
-
-def _pooled_client(
-    api_key: str | None,
-    api_base: str | None,
-    timeout: float,
-    max_retries: int | None,
-    organization: str | None,
-    client: Any = None,
-    _is_async: bool = False,  # noqa: FBT001, FBT002 - as above
-) -> Any:
-    """A client of files and batches on the pool; left alone, litellm opens connections per call and closes none."""
-    import openai
-
-    own = {"http_client": import_litellm().client_session, "max_retries": max_retries or 0, "timeout": timeout}
-    return client or openai.OpenAI(api_key=api_key, base_url=api_base, organization=organization, **own)
 
 
 @cache
