@@ -237,10 +237,10 @@ INDEX_STAGES = Table(
 
 DOCUMENTS = Table(
     "documents",
-    "Documents: all passages that share one title.",
+    "Documents: all passages of one file, or of records that share one title.",
     ("document_id",),
     (
-        text_column("document_id", "sha256-derived from the normalised title"),
+        text_column("document_id", "sha256-derived from the normalised title, or from the path of a file"),
         text_column("title", "title as first seen (smallest passage id)"),
         text_column("norm_title", "title, NFC, lower case, whitespace collapsed"),
         text_column("source", "file the document came from"),

@@ -28,7 +28,7 @@ def record_id(title: str, text: str) -> str:
 
 
 def document_id(title: str) -> str:
-    """Id of a document: passages with one title are one document. `title` is already `norm_ws`-ed."""
+    """Id of a document: passages with one title, or a file by its path. `title` is already `norm_ws`-ed."""
     return _short("document", title)
 
 
@@ -54,6 +54,9 @@ def proposition_id(text: str) -> str:
     """Id of a proposition: `text` is already `norm_ws`-ed, so equal texts are one proposition."""
     return _short("proposition", text)
 
+
+INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))
+"""For `str.translate`: soft hyphens and characters of no width go; joiners (200c, 200d) stay, scripts need them."""
 
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")

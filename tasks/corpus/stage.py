@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from polyhop.schemas.errors import SourceError
-from polyhop.schemas.records import BadRecord, SourceRecord, Tombstone, Unread, sections_json
+from polyhop.schemas.records import BadRecord, SourceRecord, Tombstone, Unread, sections_json, some_of
 from polyhop.schemas.tables import DOCUMENTS, LOCATIONS, PASSAGES, QUARANTINE, RECORD_TABLES
 from polyhop.schemas.text import content_hash, record_id
 from polyhop.tasks.passages.records import (
@@ -29,6 +29,7 @@ from polyhop.tasks.passages.records import (
     metadata_json,
     passages_table,
     quarantine_table,
+    refused_words,
     table_of_rows,
     update_records,
 )
@@ -303,7 +304,7 @@ class Ingest(SourceStage):
 
     name = "ingest"
     writes = ("source", "passages")
-    revision = 2
+    revision = 3
     tables = updated = (DOCUMENTS, PASSAGES, *RECORD_TABLES, QUARANTINE, LOCATIONS)
     arrays = PREFIX
     unit = "records"
@@ -351,10 +352,12 @@ class Ingest(SourceStage):
                 write_others(build, self._tables_before(build))
                 self._fill(build, connection, folder)
             counts = _checked_counts(build, connection, "count_left" if is_update else "count_records")
+            refused = connection.execute(statement("ingest", "some_quarantined")).fetchall()
         if not counts["passages"]:
+            reasons = some_of([refused_words(*row) for row in refused], counts["quarantined"])
             raise SourceError(
                 f"Nothing would be left of index '{build.index}' after {build.source or 'this'}; nothing was "
-                "published. To be rid of the index, remove its folder."
+                "published. To be rid of the index, remove its folder." + "".join(f"\n  {reason}" for reason in reasons)
             )
         return counts
 

@@ -81,7 +81,8 @@ def split_record(
         is_whole = len(blocks) == 1 and len(text) <= max_characters
         spans += [block] if is_whole else _pieces(text, block, max_characters, overlap_sentences)
     own_id = record.id or record_id(record.title, text)
-    document = document_id(norm_ws(record.title) or norm_ws(own_id))
+    is_file = own_id == record.source  # two files of one title are two documents
+    document = document_id(norm_ws(own_id if is_file else record.title) or norm_ws(own_id))
     passages = []
     for number, (start, end) in enumerate(spans):
         passage_id = own_id if len(spans) == 1 else f"{own_id}#{number}"

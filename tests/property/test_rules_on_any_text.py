@@ -23,7 +23,7 @@ from polyhop.tasks.extraction.rows import bundle_of, cut, raw_tables
 from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.extraction.stated import PlacedText, Stated, clean, distribute, key_of, named, stated_page
 from polyhop.tasks.passages.records import count_words, passages_table, split_record
-from polyhop.warehouse.documents.building import table_lines
+from polyhop.warehouse.documents.tables import table_groups
 from polyhop.warehouse.files.records import FaultError
 from polyhop.warehouse.files.web_pages import read_html, read_markdown
 from polyhop.warehouse.names import LanguageNames, RegexNames
@@ -73,6 +73,8 @@ HTML_PIECES = (
     *("<table>", "<td>", "--", "<!-->", "<!--a-", "<!DOCTYPE [", "<br>", "<a <", "<form>", "<select>", "<p><a>"),
     *("<a><b>", "</p>", "<i><table>", "<b><i></b>", "<font size=1>a", "<h1>", "<template>"),
     *("<plaintext>", "\0", "<meta charset "),
+    *("<td rowspan=9 colspan=9>a", "<tr><td rowspan=99>a", "<table><tr><td colspan=999>ab", "<tr><th>a<td>b", "<sup>1"),
+    *("<sup><a>1</a></sup>", "<ol><li>", "<li>a", "<p style='display:none'>"),
 )
 
 
@@ -176,7 +178,7 @@ RULES: dict[str, Callable[[str], object]] = {
     "context": pack,
     "pieces at headings": split_at_headings,
     "Markdown": read_markdown_of,
-    "table of a document": lambda text: list(table_lines([[line] * 2 for line in text.split("\n")])),
+    "table of a document": lambda text: list(table_groups([[line] * 2 for line in text.split("\n")])),
     "HTML": lambda text: read_page_of(text.encode()),
     "HTML in another encoding": lambda text: read_page_of(b'<meta charset="latin-1">\xe9' + text.encode()),
 }

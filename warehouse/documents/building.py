@@ -1,15 +1,19 @@
-"""A text with its sections as readers build it, zipped containers within limits, table rows as lines."""
+"""A text with its sections as readers build it, and zipped containers within limits."""
 
+import io
+import posixpath
 import re
 import unicodedata
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 from lxml import etree
 
 from polyhop.schemas.records import Document, Section
+from polyhop.schemas.text import INVISIBLE
+from polyhop.warehouse.documents.tables import table_groups
 from polyhop.warehouse.files.records import MAX_RECORD_BYTES, FaultError, damage, size_words
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
@@ -41,6 +45,7 @@ class TextBuilder:
         self._path: list[tuple[int, str]] = []
         self._location = Section(0)
         self._is_new = False
+        self.unread: dict[str, str] = {}  # parts of the file that are not read: name to kind
 
     @property
     def goes_on(self) -> bool:
@@ -95,15 +100,23 @@ class TextBuilder:
         if self.length > MAX_RECORD_BYTES:
             raise FaultError(f"its text is longer than {size_words(MAX_RECORD_BYTES)}; split the file")
 
+    def table(self, rows: Iterable[Sequence[str]]) -> None:
+        """Adds a table between paragraphs."""
+        for group, _ in table_groups(rows):
+            self.add(group)
+
     def include(self, part: Document) -> None:
         """Adds the text of another document with its headings, below the ones so far."""
-        starts = [section.start for section in part.sections]
-        for section, end in zip(part.sections, [*starts[1:], len(part.text)], strict=True):
+        sections = part.sections or (Section(0),)
+        ends = [*(section.start for section in sections[1:]), len(part.text)]
+        for section, end in zip(sections, ends, strict=True):
             self._path = [(level, heading) for level, heading in enumerate(section.headings, start=1)]
             self._is_new = True
             self.add(part.text[section.start : end])
-        if not part.sections:
-            self.add(part.text)
+
+    def skip(self, kind: str) -> None:
+        """Notes a part of the file that is not read."""
+        self.unread[f"{kind} {len(self.unread) + 1}"] = kind
 
     def document(
         self,
@@ -117,13 +130,21 @@ class TextBuilder:
         if sections and sections[0].start:
             sections = [Section(0), *sections]
         known = {name: value for name, value in (metadata or {}).items() if value not in (None, "", [])}
-        return Document(clean_line(title), "".join(self._pieces), tuple(sections), known, attached or {}, unread or {})
+        if str(known.get("author")).lower().strip("()") in _GENERATORS:
+            del known["author"]
+        left = {**(unread or {}), **self.unread}
+        return Document(clean_line(title), "".join(self._pieces), tuple(sections), known, attached or {}, left)
+
+
+_GENERATORS = frozenset(("python-docx", "python-pptx", "openpyxl", "anonymous", "unknown", "microsoft office user"))
+"""Authors that programs write of their own accord."""
 
 
 def clean_text(text: str) -> str:
-    """The text without control characters, composed (NFC), with line feeds as ends of lines."""
+    """The text without control and invisible characters, composed (NFC), with line feeds as ends of lines."""
     unified = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x0b", "\n").replace("\x0c", "\n")
-    return unicodedata.normalize("NFC", _CONTROL.sub("", unified.replace("\u2028", "\n").replace("\u2029", "\n")))
+    unified = unified.replace("\u2028", "\n").replace("\u2029", "\n").translate(INVISIBLE)
+    return unicodedata.normalize("NFC", _CONTROL.sub("", unified))
 
 
 def clean_line(text: str) -> str:
@@ -197,6 +218,44 @@ def open_container(stream: BinaryIO, max_unpacked_mb: int, *, allows_doctype: bo
     return archive
 
 
+_STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
+"""Namespaces and types of Strict Open XML (ISO/IEC 29500-1), whose transitional names our libraries know."""
+
+
+def open_office(stream: BinaryIO, max_unpacked_mb: int) -> BinaryIO:
+    """Checks an Office file; returns it, or a copy without what Office reads and libraries refuse.
+
+    That are relationships to parts that are missing, and the names of Strict Open XML.
+    """
+    with open_container(stream, max_unpacked_mb) as archive:
+        names = set(archive.namelist())
+        changed: dict[str, bytes] = {}
+        for name in names:
+            if name.endswith(".rels"):
+                root = parse_xml(archive.read(name))
+                folder = posixpath.dirname(posixpath.dirname(name))
+                for relationship in list(root):
+                    if relationship.get("TargetMode") != "External":
+                        target = posixpath.normpath(posixpath.join("/", folder, relationship.get("Target") or ""))
+                        if target.lstrip("/") not in names:
+                            root.remove(relationship)
+                            changed[name] = etree.tostring(root)
+        is_strict = "_rels/.rels" in names and _STRICT.search(archive.read("_rels/.rels")) is not None
+        if not changed and not is_strict:
+            stream.seek(0)
+            return stream
+        copy = io.BytesIO()
+        with zipfile.ZipFile(copy, "w") as written:
+            for name in archive.namelist():
+                data = changed.get(name) or archive.read(name)
+                is_text = is_strict and name.endswith((".xml", ".rels"))
+                written.writestr(
+                    name, _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", data) if is_text else data
+                )
+    copy.seek(0)
+    return copy
+
+
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
     """The content of a member."""
     try:
@@ -212,89 +271,3 @@ def parse_xml(data: bytes) -> Any:
         return etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:
         raise FaultError(f"it is damaged ({damage(error)})") from error
-
-
-_LONGEST_HEADING = 60  # characters; a longer first cell is a text, not the name of a column. Chosen.
-
-
-def table_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """A line for each row that holds anything, `Name: Ada; Born: 1815` if the first row names columns, else by `|`.
-
-    The first row names columns if its cells (two or more) are different short words without a number in front.
-    """
-    names: Sequence[str] | None = None
-    is_first = True
-    for row in rows:
-        cells = _cells(row)
-        if not cells:
-            continue
-        if is_first:
-            is_first = False
-            names = cells if _are_names(cells) else None
-        elif names is not None:
-            yield "; ".join(_named(cells, names))
-            continue
-        yield " | ".join(cell for cell in cells if cell)
-
-
-def table_groups(rows: Iterable[Sequence[str]], characters: int) -> Iterator[tuple[str, tuple[int, int]]]:
-    """The rows of a sheet in groups of one passage, each below the names of the columns, with its first and last row.
-
-    The first row of two cells or more may name the columns, as in `table_lines`. Names that would take more than a
-    quarter of each passage stand before each value instead.
-    """
-    group: list[str] = []
-    first = last = size = 0
-    for number, line, head in _lines_below_heads(rows, characters):
-        if group not in ([], [head]) and size + len(line) > characters:
-            yield "\n".join(group), (first, last)
-            group, size, first = [head] * bool(head), len(head) + 1, number
-        group.append(line)
-        size += len(line) + 1
-        first, last = first or number, number
-    if group:
-        yield "\n".join(group), (first, last)
-
-
-def _lines_below_heads(rows: Iterable[Sequence[str]], characters: int) -> Iterator[tuple[int, str, str]]:
-    """Each row that holds anything: its number, its line, and the line of names that it needs above it."""
-    names: Sequence[str] | None = None
-    head = ""
-    for number, row in enumerate(rows, start=1):
-        cells = _cells(row)
-        if names is None and len(cells) > 1:
-            names = cells if _are_names(cells) else ()
-            joined = " | ".join(names)
-            head = joined if len(joined) <= characters / _LARGEST_HEAD else ""
-            yield number, joined or _line(cells, names, head), ""
-        elif cells:
-            yield number, _line(cells, names or (), head), head
-
-
-_LARGEST_HEAD = 4  # passages have room for this many heads; chosen: wider tables have few rows a passage anyway
-
-
-def _line(cells: Sequence[str], names: Sequence[str], head: str) -> str:
-    """A row: below a head empty cells are kept, otherwise they are left out."""
-    if head:
-        return " | ".join(cells)
-    return "; ".join(_named(cells, names)) if names else " | ".join(cell for cell in cells if cell)
-
-
-def _cells(row: Sequence[str]) -> list[str]:
-    """The cells of a row with single spaces, without the empty ones at its end."""
-    cells = [" ".join(cell.split()) for cell in row]
-    while cells and not cells[-1]:
-        cells.pop()
-    return cells
-
-
-def _are_names(cells: Sequence[str]) -> bool:
-    is_short = all(cell and len(cell) <= _LONGEST_HEADING and not cell[0].isdigit() for cell in cells)
-    return len(cells) > 1 and is_short and len(set(cells)) == len(cells)
-
-
-def _named(cells: Sequence[str], names: Sequence[str]) -> Iterator[str]:
-    for number, cell in enumerate(cells):
-        if cell:
-            yield f"{names[number].rstrip(':')}: {cell}" if number < len(names) else cell

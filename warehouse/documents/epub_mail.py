@@ -5,12 +5,14 @@ ebooklib, the package that everybody names, is under the AGPL; a book is zipped 
 
 import mimetypes
 import posixpath
+import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from email import policy
 from email.message import Message
 from email.parser import BytesParser
+from email.utils import parsedate_to_datetime
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 from urllib.parse import unquote
@@ -25,9 +27,10 @@ from polyhop.warehouse.documents.building import (
     parse_xml,
     read_member,
 )
+from polyhop.warehouse.files.encodings import UTF16, decode
 from polyhop.warehouse.files.formats import ATTACHED
 from polyhop.warehouse.files.records import FaultError, damage
-from polyhop.warehouse.files.web_pages import decode, parse_page
+from polyhop.warehouse.files.web_pages import declared_encoding, parse_page
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
@@ -58,7 +61,8 @@ def read_epub(stream: BinaryIO, reading: Reading) -> Document:
         builder = TextBuilder()
         chapter = ""
         for name in spine:
-            page = parse_page(decode(read_member(archive, name)))
+            data = read_member(archive, name)
+            page = parse_page(decode(data, declared_encoding(data)))
             chapter = chapters.get(name, "" if not chapters else chapter)
             builder.locate(chapter=chapter or page.heading("h1") or page.heading("title"))
             builder.include(page.document("", is_whole=True))
@@ -123,9 +127,12 @@ _FORWARDED = ("message/rfc822", "message/global")
 
 def read_mail(stream: BinaryIO, reading: Reading) -> Document:
     """A message: its plain text, else that of its HTML, its headers as metadata, and what is attached."""
-    message = BytesParser(policy=policy.default).parse(stream)
+    data = stream.read()
+    message = BytesParser(policy=policy.default).parsebytes(decode(data).encode() if data.startswith(UTF16) else data)
     subject = _header(message, "Subject")
     metadata: dict[str, object] = {name.lower(): _header(message, name) for name in _HEADERS}
+    with suppress(ValueError, TypeError, IndexError, OverflowError):  # then it stays as it is written
+        metadata["date"] = parsedate_to_datetime(str(metadata["date"])).isoformat()
     if not subject and not any(metadata.values()):
         raise FaultError("it is not an e-mail message: it has neither sender nor date nor subject")
     builder = TextBuilder()
@@ -135,10 +142,13 @@ def read_mail(stream: BinaryIO, reading: Reading) -> Document:
             raise FaultError(f"it has more than {_MOST_PARTS:,} parts")
         # a file beside the text: named, marked as an attachment, or no text
         is_attached = part.get_filename() or part.get_content_disposition() == "attachment"
-        if is_attached or part.get_content_maintype() != "text":
+        if part.get_content_type() != "text/calendar" and (is_attached or part.get_content_maintype() != "text"):
             files.add(part)
-        else:
+            continue
+        try:
             builder.add(_text(part))
+        except FaultError:
+            builder.skip("text in an unknown encoding")
     if not builder.length and not files.attached:
         if message.get_content_type() in {"multipart/encrypted", "application/pkcs7-mime"}:
             raise FaultError("it is encrypted; save it in clear text")
@@ -188,17 +198,36 @@ class _AttachedFiles:
 
 
 def _parts(message: Message) -> Iterator[Message]:
-    """The texts and attached files of a message; of alternatives the first plain one, or the last."""
+    """The texts and attached files of a message; of alternatives one, and its invitation."""
     waiting = [message]
     while waiting:
         part = waiting.pop()
         if part.is_multipart() and part.get_content_maintype() != "message":
             inner = [one for one in part.get_payload() if isinstance(one, Message)]
             if part.get_content_type() == "multipart/alternative":
-                inner = [one for one in inner if one.get_content_type() == "text/plain"][:1] or inner[-1:]
+                events = [one for one in inner if one.get_content_type() == "text/calendar"]
+                inner = [*_chosen([one for one in inner if one not in events]), *events]
             waiting.extend(reversed(inner))
         else:
             yield part
+
+
+def _chosen(alternatives: Sequence[Message]) -> Sequence[Message]:
+    """The first plain text unless the HTML, which comes last, says something else; else the last."""
+    plain = [one for one in alternatives if one.get_content_type() == "text/plain"][:1]
+    html = next((one for last in alternatives[-1:] for one in last.walk() if one.get_content_subtype() == "html"), None)
+    if not plain or html is None:
+        return plain or alternatives[-1:]
+    try:
+        in_plain, in_html = (set(_WORD.findall(_text(one).lower())) for one in (*plain, html))
+    except FaultError:
+        return plain
+    is_stub = in_html and len(in_plain & in_html) <= _STUB_SHARE * len(in_plain)
+    return alternatives[-1:] if is_stub else plain
+
+
+_WORD = re.compile(r"\w+")
+_STUB_SHARE = 0.5  # of the words of a plain text: if the HTML has no more of them, it is another text. Chosen.
 
 
 def _header(part: Message, name: str) -> str:
@@ -211,13 +240,42 @@ def _header(part: Message, name: str) -> str:
 
 
 def _text(part: Message) -> str:
-    """In the charset that the part states; in another one that reads anything if it is unknown, or wrong."""
+    """The text of a part, without the line ends that only wrap it; of an invitation what, when and where."""
     data = part.get_payload(decode=True)
     data = data if isinstance(data, bytes) else b""
-    text = data.decode("windows-1252", "replace")
-    for charset in ("utf-8", part.get_content_charset() or "utf-8"):
-        with suppress(LookupError, ValueError):
-            text = data.decode(charset)
-    if part.get_content_subtype() == "html":
-        return parse_page(text.encode("utf-8", "replace").decode()).document("", is_whole=True).text
+    charset, kind = part.get_content_charset() or "", part.get_content_subtype()
+    if kind == "html":
+        markup = decode(data, charset or declared_encoding(data)).encode("utf-8", "replace").decode()
+        document: Document = parse_page(markup).document("", is_whole=True)
+        return document.text
+    text = decode(data, charset)
+    if kind == "calendar":
+        return "\n".join(map(_event, _EVENT.findall(_FOLD.sub("", text))))
+    if str(part.get_param("format")).lower() == "flowed":  # RFC 3676: a space at the end of a line goes on
+        is_kept = str(part.get_param("delsp")).lower() != "yes"
+        lines = re.sub(r"^ ", "", text.replace("\r\n", "\n"), flags=re.MULTILINE)
+        return re.sub(r"(?<!^--) \n(?=[^>\n])", " " if is_kept else "", lines, flags=re.MULTILINE)
     return text
+
+
+_FOLD = re.compile(r"\r?\n[ \t]")  # RFC 5545, 3.1
+_EVENT = re.compile(r"^BEGIN:VEVENT\s*$(.*?)^END:VEVENT", re.MULTILINE | re.DOTALL)
+_PROPERTY = re.compile(r"^(SUMMARY|DTSTART|DTEND|LOCATION|DESCRIPTION)(?:;[^:\r\n]*)?:(.*?)\r?$", re.MULTILINE)
+_MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?")
+
+
+def _event(event: str) -> str:
+    """An event of a calendar as a line: `Dam walk; start: 2026-03-10 09:00 UTC; place: Weir`."""
+    stated: dict[str, str] = dict(reversed(_PROPERTY.findall(event)))  # of two the first counts
+
+    def moment(name: str) -> str:
+        found = _MOMENT.fullmatch(stated.get(name, "").strip())
+        if found is None:
+            return stated.get(name, "")
+        year, month, day, hour, minute, zone = found.groups()
+        return f"{year}-{month}-{day}" + (f" {hour}:{minute}{' UTC' if zone else ''}" if hour else "")
+
+    parts = {"": stated.get("SUMMARY"), "start: ": moment("DTSTART"), "end: ": moment("DTEND")}
+    parts |= {"place: ": stated.get("LOCATION"), "description: ": stated.get("DESCRIPTION")}
+    shown = "; ".join(f"{name}{value.strip()}" for name, value in parts.items() if value and value.strip())
+    return re.sub(r"\\([,;\\])", r"\1", re.sub(r"\\[nN]", " ", shown))

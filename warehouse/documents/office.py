@@ -1,91 +1,258 @@
-"""Texts of Word, PowerPoint, Excel and PDF files with headings, tables, notes, slides, rows and pages.
+"""Texts of Word, PowerPoint, Excel and CSV files with headings, tables, notes, slides and rows.
 
-PDF by pdfium; of Word, python-docx reads the package and its styles, and the body is walked here: in one pass,
-whatever it holds.
+Of Word, python-docx reads the package and its styles, and the body is walked here: in one pass, whatever it holds.
 """
 
 import csv
 import datetime
+import posixpath
 import re
+import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from typing import Any, BinaryIO
 
 from polyhop.schemas.records import Document
-from polyhop.warehouse.documents.building import (
-    Reading,
-    TextBuilder,
-    clean_line,
-    clean_text,
-    open_container,
-    parse_xml,
-    table_groups,
-    table_lines,
-)
-from polyhop.warehouse.files.records import MAX_RECORD_BYTES, FaultError, damage
-from polyhop.warehouse.files.web_pages import decode
+from polyhop.warehouse.documents.building import Reading, TextBuilder, open_office, parse_xml
+from polyhop.warehouse.documents.marks import list_number, raised
+from polyhop.warehouse.documents.tables import Cell, spread, table_groups
+from polyhop.warehouse.files.encodings import decode, separator_of
+from polyhop.warehouse.files.records import MAX_RECORD_BYTES, FaultError
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_SKIPPED = frozenset(
+    ("{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback", f"{_W}moveFrom", f"{_W}del")
+)
+"""Elements whose text stands elsewhere, too, or not any more; Fallback is for older programs."""
 _NOTES = ("footnotes", "endnotes")
+_PICTURES = (
+    "{http://schemas.openxmlformats.org/drawingml/2006/picture}pic",
+    "{urn:schemas-microsoft-com:vml}imagedata",
+)
 _MOST_LEVELS = 9  # Word has nine levels of headings; the tenth is text (ECMA-376, outlineLvl)
 _STYLE_DEPTH = 10  # how often a style may be based on another; Word allows 11
 
 
 def read_word(stream: BinaryIO, reading: Reading) -> Document:
-    """The text of a Word file: paragraphs, tables row by row, then notes; without text deleted as a tracked change."""
+    """The text of a Word file: paragraphs, tables, then notes; without hidden text and text deleted as a change."""
     import docx
 
-    open_container(stream, reading.max_unpacked_mb).close()
-    file = docx.Document(stream)
+    file = docx.Document(open_office(stream, reading.max_unpacked_mb))
     builder, body = TextBuilder(), file.element.body
     if body is None:
         raise FaultError("it is damaged (it has no body)")
-    title = _add_body(builder, body, _levels(file))
-    for related in file.part.rels.values():
-        if not related.is_external and related.reltype.rsplit("/", 1)[-1] in _NOTES:
-            for note in parse_xml(related.target_part.blob):
-                if isinstance(note.tag, str) and note.get(f"{_W}type") is None:  # no line above notes
-                    builder.add(_words(note)[0])
+    parts = {rel.reltype.rsplit("/", 1)[-1]: rel for rel in file.part.rels.values() if not rel.is_external}
+    numbering = parts.get("numbering")
+    _write_numbers(body, _ListNumbers(parse_xml(numbering.target_part.blob) if numbering else ()))
+    _make_plain(body)
+    title = _Body(builder, file, reading).add(body)
+    for kind in _NOTES:
+        for note in parse_xml(parts[kind].target_part.blob) if kind in parts else ():
+            if isinstance(note.tag, str) and note.get(f"{_W}type") is None:  # no line above notes
+                _make_plain(note)
+                builder.add(_words(note)[0])
+    for _ in body.iter(*_PICTURES):
+        builder.skip("picture")
     if not builder.length:
         raise FaultError("it has no text: nothing but pictures, or nothing at all")
     stated = file.core_properties
-    return builder.document(stated.title or title, {"author": stated.author})
+    return builder.document(title if stated.title in {"", "Word Document"} else stated.title, {"author": stated.author})
 
 
-def _add_body(builder: TextBuilder, body: Any, levels: Mapping[str, int]) -> str:
-    """Adds the elements of a body in their order; returns the first paragraph in the style Title."""
-    title, page = "", 0
-    if next(body.iter(f"{_W}lastRenderedPageBreak"), None) is not None:  # where pages began when Word drew it last
-        page = 1
-        builder.locate(page=page)
+class _Body:
+    """Adds the elements of a body in their order, and counts its pages, where Word drew them."""
 
-    def turn(pages: int) -> None:
-        nonlocal page
-        if pages and page:
-            page += pages
-            builder.locate(page=page)
+    def __init__(self, builder: TextBuilder, file: Any, reading: Reading) -> None:
+        self._builder, self._reading, self._part = builder, reading, file.part
+        self._levels = _levels(file)
+        self._page = 0
 
-    for element in _below(body, {f"{_W}p", f"{_W}tbl"}):
-        if element.tag == f"{_W}tbl":
-            rows = [[_words(cell) for cell in _below(row, {f"{_W}tc"})] for row in _below(element, {f"{_W}tr"})]
-            builder.add("\n".join(table_lines([text for text, _, _ in cells] for cells in rows)))
-            turn(sum(max((before + after for _, before, after in cells), default=0) for cells in rows))
-            continue
-        words, before, after = _words(element)
-        turn(before)
-        style, outline = element.find(f"{_W}pPr/{_W}pStyle"), element.find(f"{_W}pPr/{_W}outlineLvl")
-        # the level of a heading, 0 for the title of the file; None for text
-        level = None if style is None else levels.get(style.get(f"{_W}val"))
+    def add(self, body: Any) -> str:
+        """Adds everything; returns the first paragraph in the style Title."""
+        title = ""
+        if next(body.iter(f"{_W}lastRenderedPageBreak"), None) is not None:
+            self._turn(1, is_first=True)
+        for element in _below(body, {f"{_W}p", f"{_W}tbl", f"{_W}altChunk"}):
+            if element.tag == f"{_W}tbl":
+                self._add_table(element)
+                continue
+            if element.tag == f"{_W}altChunk":
+                self._add_file(element.get(f"{_R}id"))
+                continue
+            words, before, after = _words(element)
+            self._turn(before)
+            level = self._level(element)
+            if level is None:
+                self._builder.add(words)
+            elif words.strip():
+                title = title or (words if level == 0 else "")
+                self._builder.heading(level, words)
+            self._turn(after)
+        return title
+
+    def _turn(self, pages: int, *, is_first: bool = False) -> None:
+        if pages and (self._page or is_first):
+            self._page += pages
+            self._builder.locate(page=self._page)
+
+    def _level(self, paragraph: Any) -> int | None:
+        """The level of a heading, 0 for the title of the file; None for text."""
+        style, outline = paragraph.find(f"{_W}pPr/{_W}pStyle"), paragraph.find(f"{_W}pPr/{_W}outlineLvl")
         if outline is not None:
-            level = _outline_level(outline)
-        if level is None:
-            builder.add(words)
-        elif words.strip():
-            title = title or (words if level == 0 else "")
-            builder.heading(level, words)
-        turn(after)
-    return title
+            return _outline_level(outline)
+        return None if style is None else self._levels.get(style.get(f"{_W}val"))
+
+    def _add_table(self, table: Any) -> None:
+        pages = 0
+        rows: list[list[Cell]] = []
+        for row in _below(table, {f"{_W}tr"}):
+            cells: list[Cell] = [("", _number(row.find(f"{_W}trPr/{_W}gridBefore"), 0), 1)]
+            turns = [0]
+            for cell in _below(row, {f"{_W}tc"}):
+                text, before, after = _words(cell)
+                merge = cell.find(f"{_W}tcPr/{_W}vMerge")
+                is_merged = merge is not None and merge.get(f"{_W}val") != "restart"
+                width = _number(cell.find(f"{_W}tcPr/{_W}gridSpan"), 1)
+                cells.append((None if is_merged else text, width, 1))
+                turns.append(before + after)
+            rows.append(cells if cells[0][1] else cells[1:])
+            pages += max(turns)
+        self._builder.table(spread(rows))
+        self._turn(pages)
+
+    def _add_file(self, relationship: str | None) -> None:
+        """A file of another format that Word shows as a part of this one."""
+        part = self._part.rels[relationship].target_part if relationship in self._part.rels else None
+        name = str(part.partname) if part is not None else "altChunk"
+        found = self._reading.read_attached(name, part.blob) if part is not None else "it is missing"
+        if isinstance(found, str):
+            self._builder.unread[name.rsplit("/", 1)[-1]] = "part of a Word file in another format"
+        else:
+            self._builder.include(found)
+
+
+def _value(element: Any) -> str:
+    return (element.get(f"{_W}val") or "") if element is not None else ""
+
+
+def _number(element: Any, default: int) -> int:
+    stated = _value(element)
+    return int(stated) if stated.isdecimal() else default
+
+
+class _ListNumbers:
+    """The numbers of list items, as a file's definition of its lists has them."""
+
+    def __init__(self, numbering: Iterable[Any]) -> None:
+        self._levels: dict[str, dict[int, tuple[int, str, str]]] = {}  # of a list: start, format and text by level
+        self._list_of: dict[str, str] = {}
+        self._counts: dict[str, dict[int, int]] = {}
+        for element in numbering:
+            if element.tag == f"{_W}abstractNum":
+                levels: dict[int, tuple[int, str, str]] = {}
+                for level in element.findall(f"{_W}lvl"):
+                    kind, text = level.find(f"{_W}numFmt"), level.find(f"{_W}lvlText")
+                    start = _number(level.find(f"{_W}start"), 1)
+                    levels[int(level.get(f"{_W}ilvl") or 0)] = (start, _value(kind), _value(text))
+                self._levels[element.get(f"{_W}abstractNumId")] = levels
+            elif element.tag == f"{_W}num":
+                of_list = element.find(f"{_W}abstractNumId")
+                own_id = element.get(f"{_W}numId")
+                self._list_of[own_id] = of_list.get(f"{_W}val") if of_list is not None else ""
+                override = element.find(f"{_W}lvlOverride/{_W}startOverride")
+                if override is not None:  # a list of its own that begins again
+                    levels = dict(self._levels.get(self._list_of[own_id], {}))
+                    _, kind, text = levels.get(0, (1, "decimal", "%1."))
+                    levels[0] = (_number(override, 1), kind, text)
+                    self._levels[f"#{own_id}"], self._list_of[own_id] = levels, f"#{own_id}"
+
+    def after(self, list_id: str, level: int) -> str:
+        """The number of the next item with what stands around it; "" for a bullet."""
+        of_list = self._list_of.get(list_id, "")
+        levels = self._levels.get(of_list, {})
+        counts = self._counts.setdefault(of_list, {})
+        counts[level] = counts.get(level, levels.get(level, (1,))[0] - 1) + 1
+        for deeper in [one for one in counts if one > level]:
+            del counts[deeper]
+        _, kind, text = levels.get(level, (1, "bullet", ""))
+        if kind in {"bullet", "none", ""}:
+            return ""
+
+        def shown(match: re.Match[str]) -> str:
+            at = int(match[1]) - 1
+            start, of_level, _ = levels.get(at, (1, "", ""))
+            return list_number(counts.get(at, start), _KINDS.get(of_level, "1"))
+
+        return re.sub(r"%(\d)", shown, text)
+
+
+_KINDS = {"lowerLetter": "a", "upperLetter": "A", "lowerRoman": "i", "upperRoman": "I"}  # as HTML calls them
+
+
+def _write_numbers(body: Any, numbers: _ListNumbers) -> None:
+    """Writes the number of each list item in front of it."""
+    for properties in body.iter(f"{_W}numPr"):
+        list_id, level = properties.find(f"{_W}numId"), _number(properties.find(f"{_W}ilvl"), 0)
+        paragraph = properties.getparent().getparent()
+        number = numbers.after(list_id.get(f"{_W}val"), level) if list_id is not None else ""
+        if number and paragraph is not None and paragraph.tag == f"{_W}p":
+            _replace_by_text(properties, f"{number} ")
+
+
+def _replace_by_text(element: Any, text: str) -> None:
+    written = element.makeelement(f"{_W}t")
+    written.text = text
+    element.getparent().replace(element, written)
+
+
+def _make_plain(root: Any) -> None:
+    """Writes superscripts and equations as text, and takes out what is hidden."""
+    for mark in list(root.iter(f"{_W}vanish", f"{_W}vertAlign")):
+        run = mark.getparent().getparent()
+        if run is None or run.tag != f"{_W}r" or run.getparent() is None:
+            continue
+        if mark.tag == f"{_W}vanish":
+            if mark.get(f"{_W}val") not in {"0", "false", "off"}:
+                run.getparent().remove(run)
+        elif mark.get(f"{_W}val") == "superscript" and (texts := run.findall(f"{_W}t")):
+            before = run.getprevious()
+            text = "".join(one.text or "" for one in texts)
+            texts[0].text = raised(_words(before)[0] if before is not None else "", text)
+            for one in texts[1:]:
+                one.text = ""
+    for equation in list(root.iter(f"{_M}oMath")):
+        _replace_by_text(equation, _equation(equation))
+
+
+def _equation(element: Any) -> str:
+    """An equation on one line: `(a + b)/2`, `x^2`, `√y`."""
+    kind = str(element.tag).rsplit("}", 1)[-1]
+    if kind == "t":
+        return element.text or ""
+    parts = [_equation(child) for child in element if isinstance(child.tag, str) and not child.tag.endswith("Pr")]
+    if kind not in _SIGNS:
+        return "".join(parts)
+    sign = element.find(f"{_M}naryPr/{_M}chr")
+    begin = sign.get(f"{_M}val") if sign is not None else "∫" if kind == "nary" else ""
+    return begin + "".join(f"{sign}{_grouped(part)}" for sign, part in zip(_SIGNS[kind], parts, strict=False) if part)
+
+
+_SIGNS = {
+    "f": ("", "/"),
+    "sSup": ("", "^"),
+    "sSub": ("", "_"),
+    "sSubSup": ("", "_", "^"),
+    "rad": ("", "√"),
+    "nary": ("_", "^", " "),
+    "d": ("",),
+    "m": ("", *["; "] * 20),
+}
+"""Signs before the parts of a fraction, a power, an index, a root (after its degree), a sum, brackets and a matrix."""
+
+
+def _grouped(text: str) -> str:
+    return text if len(text) < 2 or text.isalnum() or (text[0], text[-1]) == ("(", ")") else f"({text})"
 
 
 def _words(element: Any) -> tuple[str, int, int]:
@@ -111,14 +278,13 @@ _WORDS = frozenset((*_MARKS, f"{_W}t", f"{_W}lastRenderedPageBreak"))
 def _below(root: Any, wanted: Collection[str]) -> Iterator[Any]:
     """The wanted elements below an element, in order; of all but `_WORDS` not those that are in one of them.
 
-    So text boxes and inner tables are words of their container. What older programs are to show instead of something
-    (Fallback) is passed over: it says the same again.
+    So text boxes and inner tables are words of their container.
     """
     is_whole = wanted is not _WORDS
     waiting = list(reversed(root))
     while waiting:
         element = waiting.pop()
-        if not isinstance(element.tag, str) or element.tag == _FALLBACK:
+        if not isinstance(element.tag, str) or element.tag in _SKIPPED:
             continue
         if element.tag in wanted:
             yield element
@@ -129,14 +295,13 @@ def _below(root: Any, wanted: Collection[str]) -> Iterator[Any]:
 
 def _levels(file: Any) -> Mapping[str, int]:
     """Id of each style of headings to its level; a style based on one of them is one, too."""
-    styles = {style.style_id: style for style in file.styles if style.style_id}
     found = {}
-    for style_id, style in styles.items():
+    for style in file.styles:
         base = style
         for _ in range(_STYLE_DEPTH):
             level = _own_level(base)
             if level is not None:
-                found[style_id] = level
+                found[style.style_id] = level
             base = getattr(base, "base_style", None)
             if level is not None or base is None:
                 break
@@ -156,25 +321,23 @@ def _own_level(style: Any) -> int | None:
 
 def _outline_level(outline: Any) -> int | None:
     """Levels are counted from 0 in the file; the tenth is text."""
-    stated = str(outline.get(f"{_W}val"))
-    return int(stated) + 1 if stated.isdecimal() and int(stated) < _MOST_LEVELS else None
+    level = _number(outline, _MOST_LEVELS)
+    return level + 1 if level < _MOST_LEVELS else None
 
 
 def read_slides(stream: BinaryIO, reading: Reading) -> Document:
     """The text of a PowerPoint file: of each slide its title, its other texts in their order, and its notes."""
     import pptx
 
-    open_container(stream, reading.max_unpacked_mb).close()
-    file = pptx.Presentation(stream)
+    file = pptx.Presentation(open_office(stream, reading.max_unpacked_mb))
     builder = TextBuilder()
     for number, slide in enumerate(file.slides, start=1):
         builder.locate(slide=number)
-        # Adds a slide's title as a heading, then its other shapes, then its notes.
         title = slide.shapes.title
         if title is not None and title.has_text_frame:
             builder.heading(1, title.text_frame.text)
-        title_id = title.shape_id if title is not None else None
-        _add_shapes(builder, (shape for shape in slide.shapes if shape.shape_id != title_id))
+        others = (shape for shape in slide.shapes if title is None or shape.element is not title.element)
+        _add_shapes(builder, others)
         notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
         if notes is not None:
             builder.add(notes.text)
@@ -192,10 +355,21 @@ def _add_shapes(builder: TextBuilder, shapes: Iterable[Any]) -> None:
         if hasattr(shape, "shapes"):
             _add_shapes(builder, shape.shapes)
         elif getattr(shape, "has_table", False):
-            rows = ([cell.text for cell in row.cells] for row in shape.table.rows)
-            builder.add("\n".join(table_lines(rows)))
+            cells = ([cell for cell in row.cells if not cell.is_spanned] for row in shape.table.rows)
+            rows = ([(cell.text, cell.span_width, cell.span_height) for cell in row] for row in cells)
+            builder.table(spread(rows))
         elif shape.has_text_frame:
             builder.add(shape.text_frame.text)
+        elif hasattr(shape, "image") or getattr(shape, "has_chart", False):
+            builder.skip("picture" if hasattr(shape, "image") else "chart")
+
+
+_MERGED = re.compile(rb'<(?:\w+:)?mergeCell\b[^<>]*\bref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
+_NO_VALUE = re.compile(
+    rb'<(?:\w+:)?c r="(\w{1,10})"[^<>]*>\s*<(?:\w+:)?f\b[^<>]*(?:/>|>[^<>]*</(?:\w+:)?f>)\s*(?:<v></v>|<v ?/>)?</'
+)
+_SEARCHED_BYTES = 128 * 1024 * 1024  # of a sheet in which merged cells are looked for; chosen
+_MOST_MERGED = 10_000  # cells of one merged range that repeat its value; chosen
 
 
 def read_sheets(stream: BinaryIO, reading: Reading) -> Document:
@@ -205,26 +379,91 @@ def read_sheets(stream: BinaryIO, reading: Reading) -> Document:
     """
     import openpyxl
 
-    open_container(stream, reading.max_unpacked_mb).close()
+    stream = open_office(stream, reading.max_unpacked_mb)
     file = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
     builder = TextBuilder()
-    for sheet in file.worksheets:
+    for sheet, content in zip(file.worksheets, _sheet_contents(stream), strict=False):
         sheet.reset_dimensions()  # what a sheet claims would be filled up with empty cells
-        values = sheet.iter_rows(values_only=True)
-        rows = ([_cell(v) for v in row] if any(value is not None for value in row) else [] for row in values)
-        _add(builder, sheet.title, rows, reading)
+        _add(builder, sheet.title, _merged(sheet.iter_rows(), _MERGED.finditer(content)), reading)
+        for match in _NO_VALUE.finditer(content):
+            builder.unread[f"{sheet.title}!{match[1].decode()}"] = "formula without a value"
     if not builder.length:
         raise FaultError("it has no text: no cell has a value")
     stated = file.properties
     return builder.document(stated.title or "", {"author": stated.creator, "sheets": len(file.worksheets)})
 
 
+def _sheet_contents(stream: BinaryIO) -> Iterator[bytes]:
+    """The XML of each sheet with cells, in the order of the workbook; b"" of one that is too large to search."""
+    with zipfile.ZipFile(stream) as archive:
+        book = next(name for name in archive.namelist() if name.endswith("xl/workbook.xml"))
+        folder, name = posixpath.split(book)
+        targets = {one.get("Id"): one.get("Target") for one in parse_xml(archive.read(f"{folder}/_rels/{name}.rels"))}
+        for sheet in parse_xml(archive.read(book)).iter("{*}sheet"):
+            target = posixpath.join(folder, targets.get(sheet.get(f"{_R}id")) or "").lstrip("/")
+            if "/worksheets/" in f"/{target}":
+                yield archive.read(target) if archive.getinfo(target).file_size <= _SEARCHED_BYTES else b""
+
+
+def _merged(rows: Iterable[Sequence[Any]], ranges: Iterable[re.Match[bytes]]) -> Iterator[list[str]]:
+    """The rows of a sheet as it shows them, in which merged cells repeat their value."""
+    from openpyxl.utils import column_index_from_string
+
+    spans: dict[int, list[tuple[int, int, int]]] = {}  # first row to first and last column, and rows
+    for first, top, last, bottom in (match.groups() for match in ranges):
+        left, right = (column_index_from_string(name.decode()) - 1 for name in (first, last))
+        height = int(bottom) - int(top) + 1
+        if 0 < (right - left + 1) * height <= _MOST_MERGED:
+            spans.setdefault(int(top), []).append((left, right, height))
+    going_on: list[tuple[int, int, int, str]] = []
+    for number, row in enumerate(rows, start=1):
+        cells = [_shown(cell) for cell in row] if any(cell.value is not None for cell in row) else []
+        going_on = [one for one in going_on if one[2] >= number]
+        for left, right, height in spans.get(number, ()):
+            going_on.append((left, right, number + height - 1, cells[left] if left < len(cells) else ""))
+        for left, right, _, text in going_on if cells else ():
+            cells += [""] * (right + 1 - len(cells))
+            cells[left : right + 1] = [text] * (right + 1 - left)
+        yield cells
+
+
+def _shown(cell: Any) -> str:
+    """A value as its sheet shows it: percentages, leading zeros and durations by their format."""
+    value = cell.value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        format_ = str(cell.number_format)
+        if _PERCENT.search(format_):
+            decimals = _PERCENT.search(format_)
+            return f"{value:.{len(decimals[1] or '') if decimals else 0}%}"
+        if _ZEROS.fullmatch(format_):
+            return f"{value:0{len(format_)}.0f}"
+        return f"{value:.15g}" if isinstance(value, float) else str(value)  # what Excel itself computes with
+    if isinstance(value, datetime.timedelta):
+        minutes, seconds = divmod(round(value.total_seconds()), 60)
+        return f"{minutes // 60}:{minutes % 60:02}" + (f":{seconds:02}" if seconds else "")
+    if isinstance(value, datetime.datetime):
+        is_date = value.time() == datetime.time()
+        return value.date().isoformat() if is_date else value.isoformat(sep=" ", timespec="seconds")
+    return str(value)
+
+
+_PERCENT = re.compile(r"(?:\.(0+))?%")
+_ZEROS = re.compile(r"0{2,}")
+
+
 def read_csv(stream: BinaryIO, reading: Reading) -> Document:
     """The text of a CSV file as that of a sheet."""
     csv.field_size_limit(MAX_RECORD_BYTES)
     builder = TextBuilder()
+    text = decode(stream.read())
+    separator, skipped = separator_of(text)
+    lines = text.splitlines(keepends=True)[skipped:]
     try:
-        _add(builder, "", csv.reader(decode(stream.read()).splitlines(keepends=True), strict=True), reading)
+        _add(builder, "", csv.reader(lines, delimiter=separator, strict=True), reading)
     except csv.Error as error:
         raise FaultError(f"not CSV: {error}") from error
     if not builder.length:
@@ -236,82 +475,3 @@ def _add(builder: TextBuilder, sheet: str, rows: Iterable[Sequence[str]], readin
     for text, numbers in table_groups(rows, reading.passage_characters):
         builder.locate(sheet=sheet, rows=numbers)
         builder.add(text)
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return f"{value:.15g}"  # what Excel itself computes with
-    if isinstance(value, datetime.datetime):
-        is_date = value.time() == datetime.time()
-        return value.date().isoformat() if is_date else value.isoformat(sep=" ", timespec="seconds")
-    return str(value)
-
-
-_HYPHEN = re.compile(r"(?:\ufffe|\x02|\u00ad)\r?\n?")
-"""What pdfium writes for a hyphen at the end of a line; the word goes on in the next one."""
-_NO_TITLE = re.compile(
-    r"(?:untitled|microsoft (?:word|powerpoint|excel) ?-.*|.*\.(?:docx?|pptx?|xlsx?|pdf|tex|indd))", re.I
-)
-_DEEPEST_OUTLINE = 15  # levels; pypdfium2's own default
-_WRONG_PASSWORD = 4  # FPDF_ERR_PASSWORD of pdfium's fpdfview.h
-
-
-def read_pdf(stream: BinaryIO, _reading: Reading) -> Document:
-    """The text of a PDF file, in the order in which the file draws it; a sentence goes on over the end of a page."""
-    import pypdfium2
-
-    try:
-        file = pypdfium2.PdfDocument(stream)
-    except pypdfium2.PdfiumError as error:
-        if getattr(error, "err_code", None) == _WRONG_PASSWORD or "password" in str(error).lower():
-            raise FaultError("it is encrypted with a password; save it without one") from error
-        raise FaultError(f"it is damaged ({damage(error)})") from error
-    outline: dict[int, list[tuple[int, str]]] = {}  # page from 0 to levels from 1 and headings of the entries there
-    for entry in file.get_toc(max_depth=_DEEPEST_OUTLINE):
-        destination, heading = entry.get_dest(), clean_line(entry.get_title() or "")
-        page = destination.get_index() if destination is not None else None
-        if page is not None and heading:
-            outline.setdefault(page, []).append((entry.level + 1, heading))
-    builder = TextBuilder()
-    damaged = 0
-    for number in range(len(file)):
-        try:
-            with closing(file[number]) as drawn, closing(drawn.get_textpage()) as text_page:
-                text = clean_text(_HYPHEN.sub("", text_page.get_text_range()))
-        except pypdfium2.PdfiumError:
-            damaged += 1
-            continue
-        _add_page(builder, number + 1, text, outline.get(number, ()))
-    if not builder.length:
-        pages = f"{len(file)} page{'' if len(file) == 1 else 's'}"
-        if damaged:
-            raise FaultError(f"it is damaged (none of its {pages} can be read)")
-        raise FaultError(f"it has no text: {pages} of pictures or drawings; recognise its text first (OCR)")
-    stated = {name: clean_line(value) for name, value in file.get_metadata_dict(skip_empty=True).items()}
-    title = stated.get("Title", "")
-    metadata = {"author": stated.get("Author"), "pages": len(file), "damaged_pages": damaged or None}
-    return builder.document("" if _NO_TITLE.fullmatch(title) else title, metadata)
-
-
-def _add_page(builder: TextBuilder, page: int, text: str, headings: Sequence[tuple[int, str]]) -> None:
-    """Adds a page; the part below a heading begins at the line that says it, or else where the one before does."""
-    lines = text.split("\n")
-    line_of = {_folded(line): number for number, line in reversed(list(enumerate(lines)))}
-    separator = "\n" if builder.goes_on else "\n\n"
-    builder.locate(page=page)
-    reached = 0
-    for level, heading in headings:
-        line = line_of.get(_folded(heading), reached)
-        if line > reached:
-            builder.add("\n".join(lines[reached:line]), separator)
-            separator, reached = "\n\n", line
-        builder.below(level, heading)
-    builder.add("\n".join(lines[reached:]), separator)
-
-
-def _folded(line: str) -> str:
-    return " ".join(line.split()).casefold()

@@ -19,6 +19,7 @@ from typing import BinaryIO, TypeVar, cast
 
 from polyhop.schemas.errors import PolyhopError, SourceError
 from polyhop.schemas.records import BadRecord, Prediction, QuestionRecord, Section, Source, SourceRecord, Tombstone
+from polyhop.schemas.text import INVISIBLE
 
 R = TypeVar("R", QuestionRecord, Prediction)
 T = TypeVar("T")
@@ -198,7 +199,7 @@ def _reason(error: Exception) -> str:
 
 
 ID_FIELDS = ("id", "_id")
-TEXT_FIELDS = ("text", "contents", "body")
+TEXT_FIELDS = ("text", "contents", "content", "page_content", "body")
 DELETED = "deleted"
 STATEMENT_FIELDS = ("subject", "predicate", "object")
 _REASON_CHARACTERS = 200  # chosen: a library's sentence, not the content that some libraries quote
@@ -307,6 +308,8 @@ def to_record(row: Row, source: str, *, record_id: str | None = None) -> SourceR
 
     def record(row: Row, source: str) -> SourceRecord:
         text = checked_text(row.fields, TEXT_FIELDS)
+        if not row.sections and not text.isascii():
+            text = text.translate(INVISIBLE)
         title = checked_title(row.fields.get("title"))
         id_ = checked_id(row.fields, ID_FIELDS) if record_id is None else checked_name("id", record_id)
         metadata = metadata_of(row.fields, {*ID_FIELDS, "title", _first(row.fields, TEXT_FIELDS) or ""})
@@ -379,6 +382,8 @@ def checked_id(fields: Mapping[str, object], names: tuple[str, ...]) -> str:
 
 def checked_name(what: str, value: object) -> str:
     """An id that is there, as a string."""
+    if isinstance(value, float) and value.is_integer():  # pandas writes whole numbers so if one is missing
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise FaultError(f"the {what} is neither a string nor a whole number but {kind_of(value)}")
     name = str(value)

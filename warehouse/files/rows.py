@@ -6,7 +6,9 @@ A line that is not an object becomes a BadRecord.
 import codecs
 import csv
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from polyhop.schemas.errors import PolyhopError, SourceError
 from polyhop.schemas.records import BadRecord
 from polyhop.warehouse.files import records
+from polyhop.warehouse.files.encodings import encoding_of, separator_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -164,11 +167,17 @@ class NoColumnError(SourceError):
 
 
 def csv_rows(path: Path, needed: Collection[str]) -> Iterator[records.Row | BadRecord]:
-    """The rows of a CSV file (UTF-8, commas, quotes) with names in its first row, in lower case; no empty cells."""
+    """The rows of a CSV file with names in its first row, in lower case; no empty cells.
+
+    Its first lines show its separator, and whether it is in UTF-8 or in windows-1252.
+    """
     csv.field_size_limit(records.MAX_RECORD_BYTES)
+    encoding, separator, skipped = _dialect(path)
     with records.open_bytes(path) as stream:
-        lines = _Lines(records.read_lines(stream))
-        reader = csv.reader(lines, strict=True)
+        lines = _Lines(records.read_lines(stream), encoding)
+        for _ in range(skipped):
+            next(lines)
+        reader = csv.reader(lines, delimiter=separator, strict=True)
         header: list[str] = []
         while True:
             start = lines.begin_row()
@@ -193,11 +202,25 @@ def csv_rows(path: Path, needed: Collection[str]) -> Iterator[records.Row | BadR
                 yield records.bad_record(path.name, start, str(fault), lines.excerpt)
 
 
-class _Lines:
-    """Decoded lines for the csv module; a byte that is not UTF-8 becomes a lone surrogate, which records.py refuses."""
+def _dialect(path: Path) -> tuple[str, str, int]:
+    """Encoding and separator of a CSV file, and the number of lines before its first row."""
+    with records.open_bytes(path) as stream:
+        sample = stream.read(_CHUNK)
+    sample = sample[: sample.rfind(b"\n") + 1] or sample
+    text = sample.decode("utf-8", "ignore").removeprefix("\ufeff")
+    encoding = "utf-8"
+    if text.isascii() and not sample.isascii():  # else it is UTF-8, even if some records are damaged
+        with suppress(records.FaultError):
+            encoding = encoding_of(sample)
+    return encoding, *separator_of(text)
 
-    def __init__(self, lines: Iterator[records.Line]) -> None:
+
+class _Lines:
+    """Decoded lines for the csv module; an invalid byte becomes a lone surrogate, which records.py refuses."""
+
+    def __init__(self, lines: Iterator[records.Line], encoding: str) -> None:
         self._lines = lines
+        self._encoding = encoding
         self.number = 0
         self.at_end = False
         self.excerpt = ""
@@ -216,7 +239,7 @@ class _Lines:
             self.at_end = True
             raise StopIteration
         self.number = line.number
-        text = line.data.decode("utf-8", "surrogateescape")
+        text = line.data.decode(self._encoding, "surrogateescape")
         self.excerpt = self.excerpt or text[: records.EXCERPT_CHARACTERS]
         if line.is_too_long:
             raise records.FaultError(f"the line is longer than {records.size_words(records.MAX_RECORD_BYTES)}")
@@ -228,6 +251,9 @@ def require_column(columns: Collection[str], path: Path, needed: Collection[str]
     if not set(columns) & set(needed):
         found = "".join(filter(str.isprintable, ", ".join(columns)))[:_COLUMN_CHARACTERS]
         raise NoColumnError(f"{path} has no column named {' or '.join(needed)} (its columns: {found}); rename one.")
+    repeated = next((name for name, count in Counter(filter(None, columns)).items() if count > 1), "")
+    if repeated:
+        raise SourceError(f"{path} has several columns named {repeated[:_COLUMN_CHARACTERS]}; rename all but one.")
 
 
 def parquet_rows(path: Path, needed: Collection[str]) -> Iterator[records.Row | BadRecord]:

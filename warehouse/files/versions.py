@@ -341,6 +341,9 @@ def read_manifest(folder: VersionFolder) -> Manifest:
         ) from error
 
 
+_READ_ONLY = 0o444
+
+
 def publish_folder(index: IndexFolder, built: Path, manifest: Manifest) -> None:
     """Makes a built folder the next version and moves the pointer; with a pinned version the pointer stays."""
     document = manifest.model_dump(mode="json")
@@ -355,6 +358,9 @@ def install_folder(index: IndexFolder, built: Path, number: int) -> None:
     for file in sorted(built.rglob("*")):
         if file.is_file():
             sync_file(file)
+    staged_tables = built / target.tables.name
+    if staged_tables.exists():
+        staged_tables.chmod(_READ_ONLY)  # other programs of DuckDB open files for writing unless they are told not to
     make_folder(index.versions)
     write_whole(index.publishing, f"{number}\n".encode("ascii"))
     sync_folder(index.path)

@@ -1,32 +1,34 @@
-"""The text of HTML, Markdown and plain text files: the main part, with headings, items, rows and code.
+"""The text of HTML, Markdown and plain text files: the main part, with headings, items, tables and code.
 
-What stands around the main part (navigation, footers, asides, lists of links) is left out, unless nothing else is
-there. Measured against trafilatura and readability with benchmarks/document_formats.py.
+Elements and roles say what stands around the main part (navigation, footers, asides), names of classes never do; all
+is kept if nothing else is there.
 """
 
-import codecs
 import re
+from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import dropwhile
 
 from bs4.dammit import EncodingDetector
 from lxml import etree
+from lxml.html.defs import tags as html_tags
 
 from polyhop.schemas.records import Document, Section
-from polyhop.warehouse.files.records import FaultError, encoding_fault
+from polyhop.schemas.text import INVISIBLE
+from polyhop.warehouse.documents.marks import list_number, raised
+from polyhop.warehouse.documents.tables import Cell, spread, table_groups
+from polyhop.warehouse.files.encodings import decode
+from polyhop.warehouse.files.records import FaultError
 
 MOST_NESTED = 6_000
 """Open tags: libxml2 looks for each end tag among them (some 2 ns each, measured), so no character costs over 2 µs."""
 _PARSED_BYTES = 1 << 16  # chosen: bounds how late an error of ours ends the parser; any number gives the same text
 _DECLARATION_BYTES = 8192  # where a page may declare its encoding; browsers read 1024 (HTML standard, section 13.2.3.2)
-_UNREAD = frozenset(("script", "style", "nav", "head", "noscript", "template", "svg"))
+_UNREAD = frozenset(("script", "style", "nav", "head", "noscript", "template", "svg", "del"))
+_INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _AROUND = frozenset(("aside", "button", "dialog", "footer", "menu", "select"))
 _AROUND_ROLES = frozenset(("banner", "complementary", "contentinfo", "dialog", "navigation", "search"))
-_AROUND_NAMES = re.compile(
-    r"(?:^|[\s_-])(?:advert(?:isement)?s?|breadcrumbs?|consent|cookies?|newsletter|sidebar|share|social)(?:$|[\s_-])"
-)
-"""Names of classes and ids; each stands for one kind of thing that pages have around their text."""
 _MAIN = frozenset(("article", "main"))
 _HEADINGS = ("title", "h1")
 _LEVELS = {f"h{level}": level for level in range(1, 7)}
@@ -41,9 +43,7 @@ _LISTS = frozenset(("ol", "ul"))
 _LINES = frozenset(("br", "caption", "dd", "dt", "li", "option", "tr"))
 _CELLS = frozenset(("td", "th"))
 _MAIN_SHARE = 0.25  # of the text that is not around it: a smaller <main> or <article> is not all of the page. Chosen.
-_LINKED_SHARE = 0.8  # of a block's characters
-_FEWEST_LINKS = 3
-"""A block of so many links, and hardly anything else, leads to other pages. Chosen, as Readability's rule of 2010."""
+_FEWEST_LINKS = 3  # chosen, as Readability's rule of 2010
 
 
 def read_html(data: bytes, stem: str) -> Document:
@@ -55,8 +55,13 @@ def read_html(data: bytes, stem: str) -> Document:
         FaultError: If it is in no known encoding, holds half a surrogate pair, or is nested too deeply.
     Cost: O(characters), whatever the markup: unclosed tags, comments and attributes included.
     """
-    page = parse_page(decode(data))
+    page = parse_page(decode(data, declared_encoding(data)))
     return page.document(page.heading("title") or page.heading("h1") or stem)
+
+
+def declared_encoding(data: bytes) -> str:
+    """The encoding that a page declares, "" without one."""
+    return EncodingDetector.find_declared_encoding(data[:_DECLARATION_BYTES], is_html=True) or ""
 
 
 @dataclass(slots=True)
@@ -73,17 +78,39 @@ class _Block:
     links: int = 0
 
     def text(self) -> str:
-        joined = "".join(self.pieces)
+        joined = "".join(self.pieces).translate(INVISIBLE)
         if self.is_code:
             return "\n".join(line.rstrip() for line in joined.split("\n")).strip("\n")
         lines = (" ".join(line.split()) for line in joined.split("\n"))
         return "\n".join(line for line in lines if line)
 
     @property
-    def is_around(self) -> bool:
-        """Returns whether the block is boilerplate around the page's content."""
-        leads_away = self.links >= _FEWEST_LINKS and self.linked >= _LINKED_SHARE * self.characters
-        return self.around * 2 > self.characters or (leads_away and not self.level)
+    def leads_away(self) -> bool:
+        """Returns whether the block holds links and nothing else."""
+        return self.links >= _FEWEST_LINKS and self.linked == self.characters and not self.level
+
+
+@dataclass(slots=True)
+class _Table:
+    """An open table: its rows, and the pieces of the open cell with what it spans."""
+
+    rows: list[list[Cell]] = field(default_factory=list)
+    cell: list[str] | None = None
+    spans: tuple[int, int] = (1, 1)
+    is_named: bool = False  # whether the open cell names a row or column
+
+    def open_cell(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self.close_cell()
+        self.is_named = tag == "th"
+        columns, rows = (attributes.get(name, "") for name in ("colspan", "rowspan"))
+        self.spans = (int(columns) if columns.isdecimal() else 1, int(rows) if rows.isdecimal() else 1)
+        self.cell = []
+
+    def close_cell(self) -> None:
+        if self.cell is not None:
+            self.rows = self.rows or [[]]
+            self.rows[-1].append((" ".join("".join(self.cell).split()), *self.spans))
+            self.cell = None
 
 
 class Page:
@@ -92,34 +119,48 @@ class Page:
     def __init__(self) -> None:
         self._blocks: list[_Block] = [_Block()]
         self._open_tags: list[tuple[str, bool, bool]] = []
-        self._counts = {"hidden": 0, "around": 0, "main": 0, "a": 0, "pre": 0, "list": 0}
+        self._counts: Counter[str] = Counter()
         self._headings: dict[str, list[str]] = {}
         self._open = ""
-        self._is_in_row = False
+        self._lists: list[tuple[str, int]] = []  # kind and next number of each open list, "" of one without numbers
+        self._tables: list[_Table | None] = []  # None for a table that lays out a page
+        self._raised: list[tuple[list[str], int, bool]] = []  # where each open <sup> begins, and whether it is a link
+
+    @property
+    def _table(self) -> _Table | None:
+        return self._tables[-1] if self._tables else None
+
+    @property
+    def _pieces(self) -> list[str]:
+        table = self._table
+        return self._blocks[-1].pieces if table is None or table.cell is None else table.cell
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """A tag opens."""
         if len(self._open_tags) >= MOST_NESTED:
             raise FaultError(f"its tags are nested more than {MOST_NESTED:,} deep")
         is_hidden = tag in _UNREAD or "hidden" in attributes or attributes.get("aria-hidden") == "true"
-        is_around = not is_hidden and self._stands_around(tag, attributes)
+        is_hidden = is_hidden or _INVISIBLE.search(attributes.get("style", "")[:_LONGEST_STYLE]) is not None
+        is_around = not is_hidden and (tag in _AROUND or attributes.get("role") in _AROUND_ROLES)
+        is_around = is_around or (tag == "header" and not self._counts["main"])
         self._open_tags.append((tag, is_hidden, is_around))
         self._count(tag, 1, is_hidden=is_hidden, is_around=is_around)
-        # What stands between the text before a tag and that in it.
-        block = self._blocks[-1]
-        is_inner_list = tag in _LISTS and self._counts["list"] > 1
-        if tag in _PARAGRAPHS and not is_inner_list:
-            self._next_block(_LEVELS.get(tag, 0))
-        elif tag in _LINES or is_inner_list:
-            block.pieces.append("\n")
-            self._is_in_row = False
-        elif tag in _CELLS:
-            block.pieces.append(" | " if self._is_in_row else " ")
-            self._is_in_row = True
+        self._separate(tag, attributes)
+        if tag in _LISTS:
+            kind = attributes.get("type", "1") if tag == "ol" else ""
+            start = attributes.get("start", "1")
+            self._lists.append((kind, int(start) if start.isdecimal() else 1))
+        elif tag == "li" and self._lists and not self._counts["hidden"]:
+            kind, number = self._lists[-1]
+            value = attributes.get("value", "")
+            number = int(value) if value.isdecimal() else number
+            self._lists[-1] = kind, number + 1
+            self._pieces.append(f"{list_number(number, kind)}. " if kind else "")
         elif tag == "a":
-            block.links += 1
-        if is_around and tag not in _PARAGRAPHS:
-            self._next_block(0)
+            self._blocks[-1].links += 1
+            self._raised[-1:] = [(pieces, start, True) for pieces, start, _ in self._raised[-1:]]
+        elif tag == "sup":
+            self._raised.append((self._pieces, len(self._pieces), self._counts["a"] > 0))
         if tag in _HEADINGS and not self.heading(tag):
             self._headings[tag] = []
             self._open = tag
@@ -131,8 +172,18 @@ class Page:
             if is_around and tag not in _PARAGRAPHS:
                 self._next_block(0)
             self._count(tag, -1, is_hidden=is_hidden, is_around=is_around)
-        if tag in _LISTS and self._counts["list"]:
-            self._blocks[-1].pieces.append("\n")
+        if tag == "sup" and self._raised:
+            pieces, start, is_mark = self._raised.pop()
+            if pieces is self._pieces:
+                text = "".join(pieces[start:]).strip()
+                del pieces[start:]
+                pieces.append(raised("".join(piece[-_LONGEST_BASE:] for piece in pieces[-2:]), text, is_mark=is_mark))
+        if tag in _LISTS and self._lists:
+            self._lists.pop()
+        if tag == "table" and self._tables:
+            self._close_table()
+        elif tag in _LISTS and self._counts["list"]:
+            self._pieces.append("\n")
         elif tag in _PARAGRAPHS:
             self._next_block(0)
         if tag == self._open:
@@ -146,7 +197,7 @@ class Page:
         if counts["hidden"]:
             return
         block = self._blocks[-1]
-        block.pieces.append(text if counts["pre"] else text.replace("\n", " "))
+        self._pieces.append(text if counts["pre"] else text.replace("\n", " "))
         length = len(text) if not text.isspace() else 0
         block.characters += length
         block.around += length if counts["around"] else 0
@@ -159,13 +210,14 @@ class Page:
 
     def heading(self, tag: str) -> str:
         """The first element of this name on one line, "" without one."""
-        return " ".join("".join(self._headings.get(tag, ())).split())
+        return " ".join("".join(self._headings.get(tag, ())).translate(INVISIBLE).split())
 
     def document(self, title: str, *, is_whole: bool = False) -> Document:
         """The text and its sections; with `is_whole` all that is visible."""
         blocks = [block for block in self._blocks if block.characters]
         if not is_whole:  # <main> and <article> if they hold a good part of what is not around; all if nothing is left
-            rest = [block for block in blocks if not block.is_around]
+            rest = [block for block in blocks if block.around * 2 <= block.characters]
+            rest = list(dropwhile(lambda block: block.leads_away, rest))
             main = [block for block in rest if block.main]
             size, whole = (sum(block.characters for block in some) for some in (main, rest))
             blocks = main if main and size >= _MAIN_SHARE * whole else rest or blocks
@@ -186,15 +238,45 @@ class Page:
             sections.insert(0, Section(0))
         return Document(title, "\n\n".join(texts), tuple(sections))
 
-    def _stands_around(self, tag: str, attributes: Mapping[str, str]) -> bool:
-        if tag == "header":
-            return not self._counts["main"]
-        if tag in _AROUND or attributes.get("role") in _AROUND_ROLES:
-            return True
-        if tag in _MAIN or tag in {"body", "html"}:
-            return False
-        named = f"{attributes.get('class', '')} {attributes.get('id', '')}"
-        return len(named) > 1 and _AROUND_NAMES.search(named[:_LONGEST_NAMES].lower()) is not None
+    def _separate(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Puts between the text before a tag and that in it what separates them."""
+        table = self._table
+        is_inner_list = tag in _LISTS and self._counts["list"] > 1
+        if tag == "table":
+            self._lay_out()
+            self._next_block(0)
+            self._tables.append(None if attributes.get("role") == "presentation" else _Table())
+        elif table is not None and tag == "tr":
+            table.close_cell()
+            table.rows.append([])
+        elif table is not None and tag in _CELLS:
+            table.open_cell(tag, attributes)
+        elif table is not None and tag in _LEVELS and len(table.rows) < 2 and not table.is_named:
+            self._lay_out()  # a table of one row with a heading holds the columns of a page
+            self._next_block(_LEVELS[tag])
+        elif tag in _CELLS or (tag in _PARAGRAPHS and not is_inner_list):
+            self._next_block(_LEVELS.get(tag, 0))
+        elif tag in _LINES or is_inner_list:
+            self._pieces.append("\n")
+
+    def _lay_out(self) -> None:
+        """Takes the open table for one that lays out a page: its cells are blocks."""
+        table = self._table
+        if table is not None:
+            table.close_cell()
+            self._tables[-1] = None
+            rows = (filter(None, (text for text, _, _ in row)) for row in table.rows)
+            self._blocks[-1].pieces += [f"{' | '.join(cells)}\n" for cells in rows]
+            self._next_block(0)
+
+    def _close_table(self) -> None:
+        table = self._tables.pop()
+        if table is not None:
+            table.close_cell()
+            block = self._blocks[-1]
+            groups = "\n\n".join(text for text, _ in table_groups(spread(table.rows)))
+            block.pieces, block.is_code = [f"{block.text()}\n{groups}"], True
+        self._next_block(0)
 
     def _count(self, tag: str, step: int, *, is_hidden: bool, is_around: bool) -> None:
         counts = self._counts
@@ -206,12 +288,16 @@ class Page:
             counts[tag] += step
 
     def _next_block(self, level: int) -> None:
+        if self._table is not None and self._table.cell is not None:
+            self._table.cell.append(" ")
+            return
         if self._blocks[-1].characters:
             self._blocks.append(_Block())
         self._blocks[-1] = _Block(level, self._counts["pre"] > 0)
 
 
-_LONGEST_NAMES = 1_000  # characters of a class and an id that are looked at
+_LONGEST_STYLE = 1_000  # characters of a style that are looked at
+_LONGEST_BASE = 20  # characters before a raised number that are looked at
 
 
 def parse_page(markup: str) -> Page:
@@ -234,43 +320,11 @@ def parse_page(markup: str) -> Page:
     return page
 
 
-def decode(data: bytes) -> str:
-    """The text of a file, whatever it is: UTF-8, UTF-16 with its mark, what a page declares, else windows-1252.
-
-    The last, which browsers take, only if the text is a Western one then: read so, Russian or Chinese would be a text
-    of accents.
-
-    Raises:
-        FaultError: If it is none of these.
-    """
-    try:
-        return data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        declared = EncodingDetector.find_declared_encoding(data[:_DECLARATION_BYTES], is_html=True)
-        for name in filter(None, (declared, _WESTERN)):
-            with suppress(LookupError, ValueError):  # a page may declare what is no encoding of texts
-                text = data.decode(name)
-                if name != _WESTERN or _is_western(text):
-                    return text
-        raise FaultError(f"the file is {encoding_fault(error)}; save it as UTF-8") from error
-
-
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_WESTERN = "windows-1252"  # HTML standard, section 13.2.3.2: what a page is in that says nothing
-_ACCENTS = 3  # one letter of so many may be none of a to z; chosen: French has one of 25, Russian or Greek only such
-
-
-def _is_western(text: str) -> bool:
-    letters = sum(map(str.isalpha, text))
-    accented = sum(letter > "\x7f" and letter.isalpha() for letter in text)
-    return accented * _ACCENTS <= letters and not _BINARY.search(text)
-
-
-_BINARY = re.compile(r"[\x00-\x08\x0e-\x1a]")
-
 _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _FRONT_FIELD = re.compile(r"^([A-Za-z][\w-]{0,63}):[ \t]*(\S.*)", re.MULTILINE)
 _OWN_FIELDS = frozenset(("title", "text", "id"))
+_FOOTNOTE = re.compile(r'(class="footnote-definition-label">[^<]*</sup>)\s*<p>')  # on one line with its text
+_BARE_TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*)\s*>")
 
 
 def read_text(data: bytes, stem: str) -> Document:
@@ -279,10 +333,11 @@ def read_text(data: bytes, stem: str) -> Document:
 
 
 def read_markdown(data: bytes, stem: str) -> Document:
-    """Title, text and headings of a Markdown file (CommonMark and tables), and the front matter's fields as metadata.
+    """Title, text and headings of a Markdown file (CommonMark, tables, footnotes), and the front matter as metadata.
 
-    Without markup: a line for each list item and each row of a table, cells apart by `|`, code as it is. The title is
-    the first heading of the first level, else the front matter's, else the file's stem.
+    Without markup: a line for each list item, tables as rows and sentences, code as it is. The title is the first
+    heading of the first level, else the front matter's, else the file's stem. What looks like an element that HTML
+    does not have is text: `List<Pump>`.
     """
     import pyromark
 
@@ -290,8 +345,13 @@ def read_markdown(data: bytes, stem: str) -> Document:
     front = _FRONT_MATTER.match(text)
     fields = dict(_FRONT_FIELD.findall(front[1] or "")) if front else {}
     stated = {name: value.strip().strip("\"'") for name, value in fields.items()}
-    markup = pyromark.html(text[front.end() :] if front else text, options=pyromark.Options.ENABLE_TABLES)
-    page = parse_page(markup)
+    options = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_FOOTNOTES
+    markup = pyromark.html(text[front.end() :] if front else text, options=options)
+    page = parse_page(_BARE_TAG.sub(_known_tag, _FOOTNOTE.sub(r"\1 ", markup)))
     found = page.document(page.heading("h1") or stated.get("title", "") or stem, is_whole=True)
     metadata: dict[str, object] = {name: value for name, value in stated.items() if name not in _OWN_FIELDS}
     return Document(found.title, found.text, found.sections, metadata)
+
+
+def _known_tag(match: re.Match[str]) -> str:
+    return match[0] if match[2].lower() in html_tags else f"&lt;{match[1]}{match[2]}&gt;"

@@ -180,6 +180,10 @@ def translated(path: Path) -> Iterator[None]:
             raise StoreError(f"Tables in {path.parent} take more memory than memory_mb allows; raise it.") from error
         if not path.exists() or means_damage(error):
             raise DamagedStoreError(path, index_of(path), first_line(error)) from error
+        if isinstance(error, duckdb.IOException) and "could not set lock" in str(error).lower():
+            raise StoreUnavailableError(
+                f"Another process holds {path} open for writing; close it there, or open it with duckdb -readonly."
+            ) from error
         if isinstance(error, duckdb.IOException):
             raise StoreUnavailableError(f"Cannot open {path}: {first_line(error)}") from error
         raise StatementRejectedError(f"DuckDB refused a statement: {first_line(error)}") from error

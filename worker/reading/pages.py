@@ -37,6 +37,8 @@ MOST_SENTENCES = 60  # see above; chosen: of some 65 characters, as many as MOST
 LEAD_SENTENCES = 2  # reader.md, steps (6).
 LEAD_CHARACTERS = 600  # chosen: two long sentences; bounds a lead without a full stop
 _LINES = re.compile(r"[^\n]+")
+_ROW = re.compile(r"^(?:\| )*([^|\n]*[^|\s]) \| ", re.MULTILINE)
+_LONGEST_HEADING = 60  # characters; chosen
 _WORD = re.compile(r"[^\W_]+")
 _MOST_STEMS, _LONGEST_KEPT = 200_000, 40  # words, letters; chosen: bounds the memory, as schemas/languages.py does
 _RUNS = NameFinder(())
@@ -106,17 +108,29 @@ class PageContent:
 
     @cached_property
     def sentences(self) -> Sequence[PageSentence]:
-        """Sentences, ended by a line's end too."""
+        """Sentences, ended by a line's end too; no headings, and no rows of a table that has them as sentences."""
         found: list[PageSentence] = []
+        row = _ROW.search(self.text)
+        has_sentences = row is not None and f"\n{row[1]}: " in self.text
         for start, end in split_sentences(self.text):
             for line in _LINES.finditer(self.text, start, end):
                 piece = line[0].strip()
                 first = line.start() + len(line[0]) - len(line[0].lstrip())
-                if piece:
+                is_row = has_sentences and " | " in piece
+                if piece and not is_row and not self._is_heading(first, piece):
                     found.append(PageSentence(piece, first, first + len(piece), len(found)))
                 if len(found) == MOST_SENTENCES:
                     return found
         return found
+
+    def _is_heading(self, start: int, line: str) -> bool:
+        """Returns whether a short line without a stop stands alone above another paragraph."""
+        end = start + len(line)
+        is_alone = (
+            not self.text[max(0, start - _LONGEST_HEADING) : start].rstrip(" ")[-2:].strip("\n")
+            and self.text[end : end + _LONGEST_HEADING].lstrip(" ")[:2] == "\n\n"
+        )
+        return is_alone and len(line) <= _LONGEST_HEADING and line[-1].isalnum()
 
     @cached_property
     def title_keys(self) -> tuple[str, ...]:

@@ -158,7 +158,7 @@ def test_rows_of_no_node_and_rows_without_a_text_go_to_the_quarantine(ingest: In
         ("texts.jsonl", 61, "the graph has no node 'Ada'"),
         ("texts.jsonl", 62, "missing id of a node: expected a field named id or _id"),
         ("texts.jsonl", 63, "the graph has no node '9'"),
-        ("texts.jsonl", 64, "missing text: expected a field named text, contents or body"),
+        ("texts.jsonl", 64, "missing text: expected a field named text, contents, content, page_content or body"),
     ]
     assert rows(build, "SELECT count(*) FROM passages") == [(60,)]
     assert rows(build, "SELECT count(*) FROM passages WHERE text = 'No such node.'") == [(0,)]

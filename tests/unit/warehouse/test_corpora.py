@@ -133,7 +133,11 @@ def test_a_folder_is_read_recursively_in_order_without_hidden_and_other_files(tm
         ("Underlined\n===\nText", "Underlined", "Underlined\n\nText"),
         ("*bold* [link](http://x), `code` &amp;\n<b>more</b>", "file", "bold link, code & more"),
         ("- one\n  - inner\n- two", "file", "one\ninner\ntwo"),
-        ("| Name | Born |\n|------|-----:|\n| Ada  | 1815 |", "file", "Name | Born\nAda | 1815"),
+        (
+            "| Name | Born |\n|------|-----:|\n| Ada  | 1815 |",
+            "file",
+            "Name | Born\nAda | 1815\nName: Ada; Born: 1815.",
+        ),
         ('```python\nif x:\n\n    return "a   b"\n```\n\n> quoted', "file", 'if x:\n\n    return "a   b"\n\nquoted'),
     ],
 )
@@ -163,10 +167,10 @@ def test_html_keeps_visible_text_with_blocks_on_their_own_lines(tmp_path: Path) 
 @pytest.mark.parametrize(
     "around",
     [
-        f"{LINKS}{{}}<div>{LINKS}</div>",
+        f"{LINKS}{{}}<nav>{LINKS}</nav>",
         "<header>Home</header><main>{}</main><aside>Imprint</aside><footer>News</footer>",
         "<div role=banner>Home</div><article>{}</article><p>News and more from elsewhere</p>",
-        "<div class='cookie-banner big'>Home News</div>{}<div id=sidebar>Imprint</div>",
+        "<p style='DISPLAY: none'>Home News</p>{}<div role=navigation>Imprint</div>",
         "<p hidden>Home</p>{}<div aria-hidden=true>News</div><dialog>Imprint</dialog>",
     ],
 )

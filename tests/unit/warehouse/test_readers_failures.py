@@ -29,7 +29,7 @@ from polyhop.warehouse.files.records import MAX_RECORD_BYTES, guarded, open_byte
 from polyhop.warehouse.files.rows import read_extractions
 
 GOOD = b'{"id": "good", "text": "fine"}'
-NO_TEXT = "missing text: expected a field named text, contents or body"
+NO_TEXT = "missing text: expected a field named text, contents, content, page_content or body"
 NO_ID = "the id is neither a string nor a whole number but"
 LONG = "word " * 1000
 ROW = json.dumps({"id": "a", "text": LONG})
@@ -149,7 +149,7 @@ def test_bad_elements_of_a_list_and_bad_rows_of_tables(tmp_path: Path) -> None:
     json_list = write(tmp_path / "c.json", b'[3, {"text": "caf\xe9"}, ' + GOOD + b"]")
     assert faults_of(json_list) == [(1, "not a JSON object but a number"), (2, not_utf8)]
     faults = ["the row has 3 cells, but there are 2 columns", "not CSV: ',' expected after '\"'", NO_TEXT, not_utf8]
-    csv = write(tmp_path / "c.csv", b'id,text\n1,a,b\n2,"a"b\n3,\n4,caf\xe9\ngood,fine\n')
+    csv = write(tmp_path / "c.csv", b'id,text\n1,a,b\n2,"a"b\n3,\n4,caf\xe9\ngood,\xc3\xa9\n')
     assert faults_of(csv) == list(enumerate(faults, start=2))
     invalid = pa.array([b"fine", None, b"caf\xe9"]).view(pa.string())
     pq.write_table(pa.table({"id": ["good", "b", "c"], "text": invalid}), tmp_path / "c.parquet")
@@ -217,7 +217,7 @@ def test_bad_items_of_a_question_set(tmp_path: Path, items: list[Any], texts: li
         ("c.json", b'{"text":\n"a"}', "is neither a JSON list of records nor has it one record a line;"),
         ("c.json", b"[] []", "continues after the end of its JSON list; fix the file."),
         ("c.json", b"[", "is not JSON: record 1 of its list cannot be read (the file ends before it);"),
-        ("c.csv", b"a;b\n1;2\n", "has no column named text or contents or body or context or paragraphs (its c"),
+        ("c.csv", b"a;b\n1;2\n", "has no column named text or contents or content or page_content or body or con"),
         ("c.csv", b'text\nfine\n"open\na\nb\n', "has a quote in the row at line 3 that is never closed"),
         (
             "c.parquet",

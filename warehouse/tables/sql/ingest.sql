@@ -71,7 +71,7 @@ ORDER BY p.passage_id;
 DELETE FROM locations WHERE passage_id NOT IN (SELECT passage_id FROM passages);
 
 -- name: fill_documents
--- Documents: passages that share a title.
+-- Documents: passages of a file, or of records that share a title.
 INSERT INTO documents
 SELECT
     q.document_id,

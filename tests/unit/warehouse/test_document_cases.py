@@ -1,0 +1,225 @@
+"""Classes of public bug reports about document reading: a customer's file and one of ours for each."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import document_cases
+import document_files as made
+import pytest
+from small_indexes import write_rows
+
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.errors import SourceError, StoreUnavailableError
+from polyhop.schemas.records import BadRecord, SourceRecord, Unread
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.documents.converter import ConversionLimits, Converter
+from polyhop.warehouse.documents.marks import list_number, raised
+from polyhop.warehouse.documents.tables import spread, table_groups
+from polyhop.warehouse.files.corpora import read_corpus
+from polyhop.warehouse.files.encodings import separator_of
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.tables.connection import connect
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def converter() -> Iterator[Converter]:
+    with Converter(ConversionLimits(seconds=20, memory_mb=1024)) as opened:
+        yield opened
+
+
+def records_of(path: Path, folder: Path, converter: Converter, unread: Unread | None = None) -> list[SourceRecord]:
+    """The records of a copy of a file; rows as a file of rows, and all else in a folder."""
+    shutil.copyfile(path, folder / path.name)
+    source = folder / path.name if path.suffix in {".jsonl", ".parquet"} else folder
+    found = read_corpus(source, convert=converter.convert, unread=unread)
+    return [record for record in found if isinstance(record, SourceRecord)]
+
+
+@pytest.mark.parametrize("case", document_cases.CASES, ids=lambda case: str(case.file))
+def test_a_document_is_read_as_a_person_reads_it(
+    case: document_cases.DocumentCase, tmp_path: Path, converter: Converter
+) -> None:
+    text = "\n\n".join(record.text for record in records_of(case.path, tmp_path, converter))
+    assert case.faults(text) == []
+
+
+def test_every_file_of_the_folder_is_a_case_or_tested_below() -> None:
+    files = {str(path.relative_to(document_cases.FOLDER)) for path in document_cases.FOLDER.rglob("*.*")}
+    others = {file for file in files if file.startswith("37-") or file.endswith(("/twice.csv", "-tools/own.csv"))}
+    assert files - others - {""} == {case.file for case in document_cases.CASES}
+
+
+@pytest.mark.parametrize(
+    ("file", "unread", "name"),
+    [
+        ("24-xlsx-values/budget.xlsx", {"formula without a value": 1}, "budget.xlsx/Sheet!B4"),
+        ("24-xlsx-values/own.xlsx", {"formula without a value": 1}, "own.xlsx/Data!C4"),
+        ("17-docx-altchunk/own.docx", {"part of a Word file in another format": 1}, "own.docx/chunk.rtf"),
+    ],
+)
+def test_parts_that_are_not_read_are_counted_and_named(
+    file: str, unread: dict[str, int], name: str, tmp_path: Path, converter: Converter
+) -> None:
+    found = Unread()
+    records_of(document_cases.FOLDER / file, tmp_path, converter, found)
+    assert (found, found.names) == (unread, [name])
+
+
+def test_pages_without_text_are_counted_and_named(tmp_path: Path, converter: Converter) -> None:
+    path = made.pdf(tmp_path / "scan.pdf", [["A page of text."], []])
+    unread = Unread()
+    list(read_corpus(path, convert=converter.convert, unread=unread))
+    assert (unread, unread.names) == ({"page without text": 1}, ["scan.pdf/page 2"])
+
+
+@pytest.mark.parametrize("name", ["twice.csv", "own.csv"])
+def test_two_columns_of_one_name_are_refused(name: str) -> None:
+    with pytest.raises(SourceError, match="has several columns named text; rename all but one"):
+        list(read_corpus(document_cases.FOLDER / "32-records-of-other-tools" / name))
+
+
+@pytest.mark.parametrize(("file", "ids"), [("float_ids.parquet", ["1", "2"]), ("own.parquet", ["4"])])
+def test_ids_that_are_whole_numbers_with_a_point_are_whole_numbers(file: str, ids: list[str]) -> None:
+    found = list(read_corpus(document_cases.FOLDER / "32-records-of-other-tools" / file))
+    assert [record.id for record in found if isinstance(record, SourceRecord)] == ids
+
+
+def test_the_date_of_a_mail_is_a_timestamp(tmp_path: Path, converter: Converter) -> None:
+    (record,) = records_of(document_cases.FOLDER / "36-mail-calendar/own.eml", tmp_path, converter)
+    assert record.metadata["date"] == "2026-03-03T11:30:00+01:00"
+
+
+def test_lines_of_a_flowed_mail_are_one_paragraph(tmp_path: Path, converter: Converter) -> None:
+    head = "Subject: s\r\nContent-Type: text/plain; format=flowed; delsp=yes\r\n\r\n"
+    (tmp_path / "m.eml").write_text(f"{head}Donau \r\neschingen lies  \r\nhere.\r\n\r\n-- \r\nAda", newline="")
+    (record,) = read_corpus(tmp_path / "m.eml", convert=converter.convert)
+    assert isinstance(record, SourceRecord)
+    assert record.text == "Donaueschingen lies here.\n\n--\nAda"
+
+
+def test_a_name_that_programs_write_is_no_author(tmp_path: Path, converter: Converter) -> None:
+    import docx
+
+    file = docx.Document()
+    file.add_paragraph("Text.")
+    file.save(str(tmp_path / "a.docx"))
+    (record,) = read_corpus(tmp_path / "a.docx", convert=converter.convert)
+    assert isinstance(record, SourceRecord)
+    assert (record.title, record.metadata) == ("a", {})
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "is_mark", "expected"),
+    [
+        ("x", "2", False, "^2"),
+        ("= 10", "-6", False, "^-6"),
+        ("1998", "12", False, " [12]"),
+        ("Zürich", "3", False, " [3]"),
+        ("m", "2", True, " [2]"),
+        ("end. ", "[4]", False, "[4]"),
+        ("1", "st", False, "st"),
+    ],
+)
+def test_a_raised_number_is_an_exponent_or_a_mark(before: str, text: str, is_mark: bool, expected: str) -> None:
+    assert raised(before, text, is_mark=is_mark) == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "expected"),
+    [(28, "a", "bb"), (4, "I", "IV"), (1999, "i", "mcmxcix"), (0, "a", "0"), (7, "1", "7")],
+)
+def test_numbers_of_list_items(number: int, kind: str, expected: str) -> None:
+    assert list_number(number, kind) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a,b\n1,2\n", (",", 0)),
+        ("a;b\n1,5;2,5\n", (";", 0)),
+        ('a\tb\n"x, y, z"\t2\n', ("\t", 0)),
+        ("sep=|\na|b\n", ("|", 1)),
+        ("a text, of one column\nand another\n", (",", 0)),
+    ],
+)
+def test_the_separator_of_a_csv_file(text: str, expected: tuple[str, int]) -> None:
+    assert separator_of(text) == expected
+
+
+def test_spans_repeat_no_more_than_a_share_of_the_table() -> None:
+    rows = list(spread([[("x" * 1_000, 1_000, 1_000)], *[[("a", 1, 1)]] * 5_000]))
+    assert sum(len(cell) + 1 for row in rows for cell in row) < 150_000
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([["Ada", "1815"], ["Charles", "1791"]], "Ada | 1815\nCharles | 1791"),  # no names
+        ([["Name", "Born"], ["Ada", ""], ["", "1791"]], "Name | Born\nAda\n | 1791"),
+        ([["Total", "", "5"], ["x", "y", "z"]], "Total |  | 5\nx | y | z"),
+    ],
+)
+def test_rows_keep_their_columns(rows: list[list[str]], expected: str) -> None:
+    assert [text for text, _ in table_groups(rows)] == [expected]
+
+
+def indexed(source: Path, folder: Path, name: str = "mine", **settings: object) -> Settings:
+    chosen = Settings.model_validate({"root": folder / "root", **settings})
+    run_index(chosen, IndexRequest(index=name, source=source), DirectRunner())
+    return chosen
+
+
+@pytest.mark.parametrize("prefix", ["", "own_"])
+def test_two_files_of_one_title_are_two_documents(tmp_path: Path, prefix: str) -> None:
+    folder = tmp_path / "corpus"
+    for name in ("a", "b"):
+        shutil.copytree(document_cases.FOLDER / "37-one-title-two-files" / f"{prefix}{name}", folder / name)
+    settings = indexed(folder, tmp_path)
+    tables = Layout(settings.root).index("mine").version(1).tables
+    with connect(tables, read_only=True) as connection:
+        found = connection.execute("SELECT source FROM documents ORDER BY source").fetchall()
+    assert [source[:2] for (source,) in found] == ["a/", "b/"]
+
+
+def test_the_published_tables_are_not_writable(tmp_path: Path) -> None:
+    settings = indexed(write_rows(tmp_path / "c.jsonl", [{"id": "1", "text": "Ada wrote."}]), tmp_path)
+    tables = Layout(settings.root).index("mine").version(1).tables
+    assert tables.stat().st_mode & 0o777 == 0o444
+
+
+_HOLD = "import duckdb, sys; held = duckdb.connect(sys.argv[1]); print('held', flush=True); sys.stdin.read()"
+
+
+def test_tables_that_another_process_holds_are_named_in_a_sentence(tmp_path: Path) -> None:
+    settings = indexed(write_rows(tmp_path / "c.jsonl", [{"id": "1", "text": "Ada wrote."}]), tmp_path)
+    tables = Layout(settings.root).index("mine").version(1).tables
+    tables.chmod(0o644)
+    command = [sys.executable, "-c", _HOLD, str(tables)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(StoreUnavailableError) as caught, connect(tables, read_only=True):
+            pass
+        holder.communicate(b"")
+    assert str(caught.value).startswith(f"Another process holds {tables} open for writing; close it there")
+
+
+def test_a_first_run_without_a_usable_record_says_why(tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "c.jsonl", [{"id": "1", "title": "no text"}])
+    with pytest.raises(SourceError, match=r"c\.jsonl line 1: missing text"):
+        indexed(source, tmp_path, corpus={"max_quarantine_share": 1})
+
+
+def test_bad_records_of_damaged_utf8_are_not_taken_for_windows_1252(tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_bytes("id,text\n1,Zürich\n2,caf".encode() + b"\xe9\n")
+    good, bad = read_corpus(tmp_path / "c.csv")
+    assert isinstance(good, SourceRecord)
+    assert isinstance(bad, BadRecord)
+    assert (good.text, bad.line) == ("Zürich", 3)
