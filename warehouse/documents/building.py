@@ -225,22 +225,20 @@ _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
 def open_office(stream: BinaryIO, max_unpacked_mb: int) -> BinaryIO:
     """Checks an Office file; returns it, or a copy without what Office reads and libraries refuse.
 
-    That are relationships to parts that are missing, and the names of Strict Open XML.
+    That are mentions of parts that are missing, and the names of Strict Open XML.
     """
     with open_container(stream, max_unpacked_mb) as archive:
-        names = set(archive.namelist())
+        names = frozenset(archive.namelist())
         changed: dict[str, bytes] = {}
         for name in names:
-            if name.endswith(".rels"):
+            if name == _CONTENT_TYPES or (name.endswith(".rels") and not name.startswith("__MACOSX/")):
                 root = parse_xml(archive.read(name))
-                folder = posixpath.dirname(posixpath.dirname(name))
-                for relationship in list(root):
-                    if relationship.get("TargetMode") != "External":
-                        target = posixpath.normpath(posixpath.join("/", folder, relationship.get("Target") or ""))
-                        if target.lstrip("/") not in names:
-                            root.remove(relationship)
-                            changed[name] = etree.tostring(root)
-        is_strict = "_rels/.rels" in names and _STRICT.search(archive.read("_rels/.rels")) is not None
+                missing = [entry for entry in root if _is_missing(entry, name, names)]
+                for entry in missing:
+                    root.remove(entry)
+                if missing:
+                    changed[name] = etree.tostring(root)
+        is_strict = _PACKAGE in names and _STRICT.search(archive.read(_PACKAGE)) is not None
         if not changed and not is_strict:
             stream.seek(0)
             return stream
@@ -248,12 +246,23 @@ def open_office(stream: BinaryIO, max_unpacked_mb: int) -> BinaryIO:
         with zipfile.ZipFile(copy, "w") as written:
             for name in archive.namelist():
                 data = changed.get(name) or archive.read(name)
-                is_text = is_strict and name.endswith((".xml", ".rels"))
-                written.writestr(
-                    name, _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", data) if is_text else data
-                )
+                if is_strict and name.endswith((".xml", ".rels")):
+                    data = _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", data)
+                written.writestr(name, data)
     copy.seek(0)
     return copy
+
+
+_CONTENT_TYPES, _PACKAGE = "[Content_Types].xml", "_rels/.rels"
+
+
+def _is_missing(entry: Any, file: str, names: frozenset[str]) -> bool:
+    """Returns whether a relationship, or the type of a part, is that of a part that a package does not have."""
+    if not isinstance(entry.tag, str) or entry.get("TargetMode") == "External":
+        return False
+    target = entry.get("PartName" if file == _CONTENT_TYPES else "Target")
+    folder = posixpath.dirname(posixpath.dirname(file))
+    return target is not None and posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/") not in names
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,6 +95,20 @@ def test_ids_that_are_whole_numbers_with_a_point_are_whole_numbers(file: str, id
 def test_the_date_of_a_mail_is_a_timestamp(tmp_path: Path, converter: Converter) -> None:
     (record,) = records_of(document_cases.FOLDER / "36-mail-calendar/own.eml", tmp_path, converter)
     assert record.metadata["date"] == "2026-03-03T11:30:00+01:00"
+
+
+def test_a_type_of_a_missing_part_is_no_damage(tmp_path: Path, converter: Converter) -> None:
+    path = made.sheets(tmp_path / "a.xlsx", [["Lock", "Keeper"], ["Brig", "Anni Zen"]])
+    with zipfile.ZipFile(path) as archive:
+        types = archive.read("[Content_Types].xml")
+        parts = archive.namelist()
+    assert "xl/sharedStrings.xml" not in parts
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
+    stated = f'<Override PartName="/xl/sharedStrings.xml" ContentType="{kind}"/></Types>'
+    made.with_member(path, "[Content_Types].xml", types.replace(b"</Types>", stated.encode()))
+    (record,) = read_corpus(path, convert=converter.convert)
+    assert isinstance(record, SourceRecord)
+    assert record.text.startswith("Lock | Keeper")
 
 
 def test_lines_of_a_flowed_mail_are_one_paragraph(tmp_path: Path, converter: Converter) -> None:
