@@ -13,8 +13,8 @@ from polyhop.worker.strategies.registry import MODULES as OURS
 from polyhop.worker.strategies.registry import STRATEGIES
 
 PROJECT = Path(__file__).resolve().parents[2]
-MODULES = 232
-PRODUCT_LINES = 58_928
+MODULES = 234
+PRODUCT_LINES = 59_680
 SLACK = 1.03  # of the product's lines: a report that is reviewed, not a target to pack lines for
 SETTINGS = 70
 PARAMETERS = 199  # of all strategies together

@@ -1,4 +1,4 @@
-"""A text with its sections as readers build it, and zipped containers within limits."""
+"""A text with its sections as readers build it, zipped containers within limits, numbers of items and superscripts."""
 
 import io
 import posixpath
@@ -137,7 +137,7 @@ class TextBuilder:
 
 
 _GENERATORS = frozenset(("python-docx", "python-pptx", "openpyxl", "anonymous", "unknown", "microsoft office user"))
-"""Authors that programs write of their own accord."""
+"""Authors that programs write by default."""
 
 
 def clean_text(text: str) -> str:
@@ -280,3 +280,41 @@ def parse_xml(data: bytes) -> Any:
         return etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:
         raise FaultError(f"it is damaged ({damage(error)})") from error
+
+
+_RAISED_NUMBER = re.compile(r"[+\-−–]?\d+")
+_BASE = re.compile(r"(?:(?<![^\W_])(?:[^\W\d_]{1,2}|\d{1,3})|\))\Z")
+"""A number of up to three digits, a unit or variable of up to two letters, or a bracket: what has an exponent."""
+_ROMAN = {1000: "m", 900: "cm", 500: "d", 400: "cd", 100: "c", 90: "xc", 50: "l", 40: "xl", 10: "x", 9: "ix", 5: "v"}
+_ROMAN |= {4: "iv", 1: "i"}
+_MOST_ROMAN = 4000  # Roman numerals have no letter for 5,000
+
+
+def raised(before: str, text: str, *, is_mark: bool = False) -> str:
+    """A superscript after a text: `^6` as an exponent, ` [12]` as the mark of a footnote, else as it is (`1st`).
+
+    Args:
+        before: The end of the text before it.
+        text: The superscript.
+        is_mark: Whether it is known for a mark, such as a link to a footnote.
+    """
+    number = text.strip("[]()* ")
+    if not _RAISED_NUMBER.fullmatch(number):
+        return text
+    if not is_mark and number == text and _BASE.search(before):
+        return f"^{text}"
+    return f"{' ' if before[-1:].strip() else ''}[{number}]"
+
+
+def list_number(number: int, kind: str) -> str:
+    """The number of a list item: `kind` is as HTML calls it, 1, a, A, i or I."""
+    if kind in {"a", "A"} and number > 0:
+        letter = chr(ord(kind) + (number - 1) % 26)
+        return letter * (1 + (number - 1) // 26)
+    if kind in {"i", "I"} and 0 < number < _MOST_ROMAN:
+        written = ""
+        for value, letters in _ROMAN.items():
+            written += letters * (number // value)
+            number %= value
+        return written if kind == "i" else written.upper()
+    return str(number)

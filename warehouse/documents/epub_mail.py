@@ -265,7 +265,7 @@ _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?")
 
 
 def _event(event: str) -> str:
-    """An event of a calendar as a line: `Dam walk; start: 2026-03-10 09:00 UTC; place: Weir`."""
+    """An event of a calendar as a line: `Dam walk; start: 2026-03-10 09:00 UTC; location: Weir`."""
     stated: dict[str, str] = dict(reversed(_PROPERTY.findall(event)))  # of two the first counts
 
     def moment(name: str) -> str:
@@ -276,6 +276,6 @@ def _event(event: str) -> str:
         return f"{year}-{month}-{day}" + (f" {hour}:{minute}{' UTC' if zone else ''}" if hour else "")
 
     parts = {"": stated.get("SUMMARY"), "start: ": moment("DTSTART"), "end: ": moment("DTEND")}
-    parts |= {"place: ": stated.get("LOCATION"), "description: ": stated.get("DESCRIPTION")}
+    parts |= {"location: ": stated.get("LOCATION"), "description: ": stated.get("DESCRIPTION")}
     shown = "; ".join(f"{name}{value.strip()}" for name, value in parts.items() if value and value.strip())
     return re.sub(r"\\([,;\\])", r"\1", re.sub(r"\\[nN]", " ", shown))

@@ -18,7 +18,7 @@ _STOPS = (".", "!", "?", "。")
 
 
 def spread(rows: Iterable[Iterable[Cell]]) -> Iterator[list[str]]:
-    """The rows of a grid, in which a cell stands in each column and row that it spans."""
+    """The rows of a grid, in which a cell fills each column and row that it spans."""
     grid = _Grid()
     for cells in rows:
         yield grid.row(cells)
@@ -70,7 +70,7 @@ def table_groups(
 
     The first row of two cells or more, and the first one after an empty row, names the columns if its cells are short,
     different words, or years. A group begins with these names, and ends with each of its rows as a sentence: `Name:
-    Ada; Born: 1815.` Names that would take more than a quarter of each passage stand in the sentences alone.
+    Ada; Born: 1815.` Names that would take more than a quarter of each passage are in the sentences only.
     """
     group = _Group()
     may_name = True
@@ -97,7 +97,7 @@ def table_groups(
 
 @dataclass(slots=True)
 class _Group:
-    """Rows below the names of their columns; `is_wide` if these stand in the sentences alone."""
+    """Rows below the names of their columns; `is_wide` if these are in the sentences only."""
 
     names: Sequence[str] = ()
     head: str = ""

@@ -43,8 +43,8 @@ def encoding_of(data: bytes, label: str = "") -> str:
     known = webencodings.lookup(label)
     labelled: str = known.codec_info.name if known is not None else label
     # 7-bit encodings such as iso-2022-jp look like ASCII, UTF-16 holds zero bytes
-    is_told = (b"\0" in data) if labelled.startswith("utf-16") else data.isascii()
-    for name in filter(None, (labelled if is_told else "", "utf-8-sig", labelled, _WESTERN)):
+    is_certain = (b"\0" in data) if labelled.startswith("utf-16") else data.isascii()
+    for name in filter(None, (labelled if is_certain else "", "utf-8-sig", labelled, _WESTERN)):
         with suppress(LookupError, ValueError):  # a label may name what is no encoding of texts
             text = data.decode(name)
             if name != _WESTERN or labelled or _is_western(text):

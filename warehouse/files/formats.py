@@ -76,7 +76,7 @@ INSTALL_OFFICE = install_words("office")
 """Ends the reason of each file that was not read because its package is missing; statements look for it."""
 
 DOCUMENTS: Mapping[str, DocumentFormat] = {
-    ".pdf": DocumentFormat("pdf:read_pdf", package="pypdfium2", module="pypdfium2", revision=2),
+    ".pdf": DocumentFormat("office:read_pdf", package="pypdfium2", module="pypdfium2", revision=2),
     ".docx": DocumentFormat("office:read_word", package="python-docx", module="docx", revision=2),
     ".pptx": DocumentFormat("office:read_slides", package="python-pptx", module="pptx", revision=2),
     ".xlsx": DocumentFormat("office:read_sheets", package="openpyxl", module="openpyxl", revision=3),

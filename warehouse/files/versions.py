@@ -341,7 +341,7 @@ def read_manifest(folder: VersionFolder) -> Manifest:
         ) from error
 
 
-_READ_ONLY = 0o444
+_READ_ONLY = 0o444  # permission bits: everybody reads
 
 
 def publish_folder(index: IndexFolder, built: Path, manifest: Manifest) -> None:
@@ -360,7 +360,7 @@ def install_folder(index: IndexFolder, built: Path, number: int) -> None:
             sync_file(file)
     staged_tables = built / target.tables.name
     if staged_tables.exists():
-        staged_tables.chmod(_READ_ONLY)  # other programs of DuckDB open files for writing unless they are told not to
+        staged_tables.chmod(_READ_ONLY)  # other programs of DuckDB open files for writing by default
     make_folder(index.versions)
     write_whole(index.publishing, f"{number}\n".encode("ascii"))
     sync_folder(index.path)

@@ -16,7 +16,7 @@ from lxml.html.defs import tags as html_tags
 
 from polyhop.schemas.records import Document, Section
 from polyhop.schemas.text import INVISIBLE
-from polyhop.warehouse.documents.marks import list_number, raised
+from polyhop.warehouse.documents.building import list_number, raised
 from polyhop.warehouse.documents.tables import Cell, spread, table_groups
 from polyhop.warehouse.files.encodings import decode
 from polyhop.warehouse.files.records import FaultError

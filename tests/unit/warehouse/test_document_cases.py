@@ -18,8 +18,8 @@ from polyhop.schemas.errors import SourceError, StoreUnavailableError
 from polyhop.schemas.records import BadRecord, SourceRecord, Unread
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
+from polyhop.warehouse.documents.building import list_number, raised
 from polyhop.warehouse.documents.converter import ConversionLimits, Converter
-from polyhop.warehouse.documents.marks import list_number, raised
 from polyhop.warehouse.documents.tables import spread, table_groups
 from polyhop.warehouse.files.corpora import read_corpus
 from polyhop.warehouse.files.encodings import separator_of
