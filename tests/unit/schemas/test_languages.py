@@ -206,6 +206,7 @@ def test_normal_forms_and_tokens_of_single_texts() -> None:
     assert languages.plain_tokens("The O'Neill café, 1984!") == ["the", "o", "neill", "caf", "1984"]
     assert languages.stem_tokens("The Gaudí’s churches were running, 1984") == ["gaudi", "church", "run", "1984"]
     assert languages.stem_tokens(" -- ") == languages.plain_tokens("é") == []
+    assert languages.plain_tokens("Gri\ufb03th \uff21\uff22\uff11 10⁶™") == ["griffith", "ab1", "10"]
     assert {"plain": languages.plain_tokens, "stems": languages.stem_tokens} == languages.ANALYSERS
 
 

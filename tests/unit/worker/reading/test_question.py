@@ -437,3 +437,21 @@ def test_equal_scores_go_to_the_better_page_and_earlier_offset_and_share_by_answ
     assert best.candidate.span.answer == "Ann Roe"
     assert best.share == pytest.approx(share)
     assert candidates.choose([], [], []) is None
+
+
+TABLE = "Pump | Weight\nP-102 | 40 kg\nPump: P-102; Weight: 40 kg."
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        (TABLE, ["Pump: P-102; Weight: 40 kg."]),
+        ("Ada | 1815\nBo | 1820", ["Ada | 1815", "Bo | 1820"]),  # no names of columns, so the rows have no sentences
+        ("Pumps\n\nThey lift water.", ["They lift water."]),
+        ("It ends.\n\nMore pumps\n\nThey lift water.", ["It ends.", "They lift water."]),
+        ("A lone line", ["A lone line"]),
+        ("They lift water.\n\nAda", ["They lift water.", "Ada"]),
+    ],
+)
+def test_headings_and_rows_with_a_sentence_are_no_sentences_to_cite(text: str, sentences: list[str]) -> None:
+    assert [sentence.text for sentence in PageContent("Pumps", text).sentences] == sentences
