@@ -3,6 +3,7 @@
 Every field says its unit and default.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
@@ -84,7 +85,8 @@ def broken_value(faults: ValidationError | Sequence[Mapping[str, Any]]) -> tuple
         rule = " or ".join(dict.fromkeys([rule, *(_rule_of(fault).removeprefix("must be ") for fault in members[1:])]))
     if first["type"] in {"missing", "missing_argument", "extra_forbidden", "unexpected_keyword_argument"}:
         return location, rule
-    value = repr(first.get("input"))
+    given = first.get("input")
+    value = repr(given) if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=repr)
     shown = value if len(value) <= _LONGEST_VALUE else f"{value[:_LONGEST_VALUE]}…"
     return location, f"{rule}, not {shown}" if rule.startswith("must ") else f"is {shown}: {rule[:1].lower()}{rule[1:]}"
 

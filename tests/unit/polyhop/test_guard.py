@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
@@ -160,6 +161,7 @@ def failing() -> TestClient:
     app.router.route_class = JsonRoute
     app.add_exception_handler(Exception, problem_of)
     app.add_exception_handler(errors.PolyhopError, problem_of)
+    app.add_exception_handler(RequestValidationError, problem_of)
 
     @app.get("/defect")
     def defect() -> None:
@@ -203,3 +205,8 @@ def test_a_body_that_is_no_json_object_is_refused(failing: TestClient, content: 
 
 def test_a_body_is_json_whatever_its_content_type(failing: TestClient) -> None:
     assert failing.post("/body", content=b'{"a": 1, "b": 2}', headers={"content-type": "text/plain"}).json() == 3
+
+
+def test_a_wrong_value_is_shown_as_json_has_it(failing: TestClient) -> None:
+    reply = failing.post("/body", content=b'{"a": [null, true]}')
+    assert reply.json()["detail"] == "a must be a whole number, not [null, true]."
