@@ -429,7 +429,7 @@ class QueueSettings(SettingsSection):
 class IndexSettings(SettingsSection):
     """Remote storage of versions."""
 
-    remote: Annotated[str, NOTHING, SECRET] = Field(
+    remote: Annotated[str, NOTHING] = Field(
         "",
         description="Store of published versions, s3://…, gs://…, az://… or file://…: runs push to it, workers pull "
         "from it; empty: none.",

@@ -181,7 +181,7 @@ def test_vectors_of_a_version_without_hashes_are_read_from_the_cache(places: Pla
 def test_a_killed_run_is_finished_without_the_version_before(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts that the killed run left hold what was new to it only."""
     with monkeypatch.context() as patched:
-        patched.setattr("polyhop.flows.index._Run._publish", Mock(side_effect=KeyboardInterrupt))
+        patched.setattr("polyhop.flows.index._IndexRun._publish", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             places.index(3)
     list(map(flip, places.version.arrays.glob("vectors-*_matrix.npy")))

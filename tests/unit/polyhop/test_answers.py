@@ -25,7 +25,7 @@ from polyhop.schemas.evidence import PASSAGES_ONLY, Edge, Evidence, Node, Note, 
 from polyhop.schemas.evidence import Path as EvidencePath
 from polyhop.schemas.queue import JobSpec
 from polyhop.schemas.requests import EvaluationRequest, SubmissionRequest
-from polyhop.schemas.text import escaped_json, printable, printable_line
+from polyhop.schemas.text import INVISIBLE, escaped_json, printable, printable_line
 from polyhop.terminal import SHOWN, evidence_lines, passage_lines, triple_lines
 from polyhop.warehouse.open import open_questions
 
@@ -387,7 +387,7 @@ def test_no_command_prints_a_control_character_that_a_corpus_or_a_question_holds
     assert silent == ["submit", "worker", "eval"], "all others print what was planted, escaped"
     assert json.loads(run(*asks, "bm25", "--json"))["question"] == PLANTED_QUESTION  # JSON escapes it
     (row,) = json.loads(run("sql", "SELECT text FROM passages WHERE passage_id = 'babbage'", *at, "--json"))
-    assert row["text"] == PLANTED_PAGES[1]["text"]
+    assert row["text"] == str(PLANTED_PAGES[1]["text"]).translate(INVISIBLE)
     assert json.loads(run("jobs", *root, "--json"))[0]["name"] == f"a job{PLANTED}"
     assert json.loads(run("results", "1", *root).splitlines()[0])["question"] == PLANTED_QUESTION
 
