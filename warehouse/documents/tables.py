@@ -69,8 +69,9 @@ def table_groups(
     """The rows of a table in groups of one passage, with the numbers of their first and last row.
 
     The first row of two cells or more, and the first one after an empty row, names the columns if its cells are short,
-    different words, or years. A group begins with these names, and ends with each of its rows as a sentence: `Name:
-    Ada; Born: 1815.` Names that would take more than a quarter of each passage are in the sentences only.
+    different words, or years; a value alone in the first row of all is a title, which has no column. A group begins
+    with these names, and ends with each of its rows as a sentence: `Name: Ada; Born: 1815.` Names that would take more
+    than a quarter of each passage are in the sentences only.
     """
     group = _Group()
     may_name = True
@@ -81,6 +82,9 @@ def table_groups(
         if not cells:
             may_name = True
             continue
+        values = sum(map(bool, cells))
+        if values == 1 and not group.first:  # a title above the table, wherever it stands
+            cells = cells[-1:]
         if may_name and len(cells) > 1 and _are_names(cells):
             yield from group.text()
             group = _Group(cells, " | ".join(cells), number)
@@ -91,7 +95,7 @@ def table_groups(
                 yield from group.text()
                 group = _Group(group.names, group.head, is_wide=group.is_wide)
             group.add(number, cells)
-        may_name = may_name and len(cells) < 2
+        may_name = may_name and values < 2
     yield from group.text()
 
 
@@ -114,7 +118,7 @@ class _Group:
     def _parts(self, cells: Sequence[str]) -> tuple[str, str]:
         """The row, and its sentence, which one value alone does not make."""
         filled = [number for number, cell in enumerate(cells) if cell]
-        line = cells[filled[0]] if len(filled) == 1 and not self.names else " | ".join(cells)
+        line = " | ".join(cells)
         if not self.names or (len(filled) == 1 and not self.is_wide):
             return line, ""
         names = [*self.names, *[""] * (len(cells) - len(self.names))]
