@@ -143,10 +143,11 @@ class _Group:
 
 
 def _are_names(cells: Sequence[str]) -> bool:
-    """Returns whether a row names columns; blank cells may stand above the names of rows."""
-    named = cells[next(number for number, cell in enumerate(cells) if cell) :]
+    """Returns whether a row names columns, two or more; blank cells are columns without a name."""
+    named = list(filter(None, cells))
     numbers = [cell for cell in named if cell[:1].isdigit()]
     are_years = len(numbers) != 1 and all(map(_YEAR.fullmatch, numbers))
-    is_short = all(0 < len(cell) <= _LONGEST_NAME for cell in named)
-    are_different = 1 < len(set(named)) == sum(1 for _ in groupby(named))  # one that spans columns names each of them
-    return is_short and are_years and are_different and len(numbers) < len(cells)
+    is_short = max(map(len, named)) <= _LONGEST_NAME
+    # one that spans columns names each of them
+    are_different = 1 < len(set(named)) == sum(1 for name, _ in groupby(cells) if name)
+    return is_short and are_years and are_different and cells[0] not in numbers

@@ -181,6 +181,7 @@ def test_spans_repeat_no_more_than_a_share_of_the_table() -> None:
         ([["Total", "", "5"], ["x", "y", "z"]], "Total |  | 5\nx | y | z"),
         ([["2021", "2022"], ["1", "2"], ["", "4"]], "2021 | 2022\n1 | 2\n | 4"),
         ([["1", "2", "3"], ["", "", "6"], ["", "8", ""]], "1 | 2 | 3\n |  | 6\n | 8"),
+        ([["Pump", "", "Weight"], ["P-101", "", "12"]], "Pump |  | Weight\nP-101 |  | 12\nPump: P-101; Weight: 12."),
     ],
 )
 def test_rows_keep_their_columns(rows: list[list[str]], expected: str) -> None:
