@@ -22,7 +22,7 @@ from polyhop.warehouse.documents.building import list_number, raised
 from polyhop.warehouse.documents.converter import ConversionLimits, Converter
 from polyhop.warehouse.documents.tables import spread, table_groups
 from polyhop.warehouse.files.corpora import read_corpus
-from polyhop.warehouse.files.encodings import separator_of
+from polyhop.warehouse.files.encodings import decode, separator_of
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.tables.connection import connect
 
@@ -166,6 +166,21 @@ def test_numbers_of_list_items(number: int, kind: str, expected: str) -> None:
 )
 def test_the_separator_of_a_csv_file(text: str, expected: tuple[str, int]) -> None:
     assert separator_of(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "label", "text"),
+    [
+        ("Zürich, Köln, caf".encode() + b"\xe9.", "", "Zürich, Köln, café."),
+        ("Zürich, Köln, caf".encode() + b"\xe9.", "iso-8859-1", "Zürich, Köln, café."),
+        (b"caf\xe9.", "utf-8", "café."),
+        ("Zürich 中".encode()[:-1], "", "Zürich \ufffd"),
+        (b"Z\xc3", "utf-8", "Z\ufffd"),
+        ("Zürich".encode("utf-16")[:-1], "", "Züric\ufffd"),
+    ],
+)
+def test_a_damaged_character_costs_no_other_one(data: bytes, label: str, text: str) -> None:
+    assert decode(data, label) == text
 
 
 def test_spans_repeat_no_more_than_a_share_of_the_table() -> None:
