@@ -3,6 +3,7 @@
 ebooklib, the package that everybody names, is under the AGPL; a book is zipped XHTML with one list of what to read.
 """
 
+import base64
 import mimetypes
 import posixpath
 import re
@@ -10,6 +11,8 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from email import policy
+from email.errors import HeaderParseError
+from email.header import decode_header
 from email.message import Message
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
@@ -128,7 +131,7 @@ _FORWARDED = ("message/rfc822", "message/global")
 def read_mail(stream: BinaryIO, reading: Reading) -> Document:
     """A message: its plain text, else that of its HTML, its headers as metadata, and what is attached."""
     data = stream.read()
-    message = BytesParser(policy=policy.default).parsebytes(decode(data).encode() if data.startswith(UTF16) else data)
+    message = BytesParser(policy=_MailPolicy()).parsebytes(decode(data).encode() if data.startswith(UTF16) else data)
     subject = _header(message, "Subject")
     metadata: dict[str, object] = {name.lower(): _header(message, name) for name in _HEADERS}
     with suppress(ValueError, TypeError, IndexError, OverflowError):  # then it stays as it is written
@@ -155,6 +158,30 @@ def read_mail(stream: BinaryIO, reading: Reading) -> Document:
         raise FaultError("it has no text: nothing but attachments, or nothing at all")
     names = [*files.attached, *files.unread]
     return builder.document(subject, {**metadata, "attachments": names}, files.attached, files.unread)
+
+
+class _MailPolicy(policy.EmailPolicy):
+    """The standard library's reading of messages, with the encodings of headers read as those of texts are."""
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        name, value = super().header_source_parse(sourcelines)
+        with suppress(FaultError):
+            value = value if value.isascii() else decode(value.encode("utf-8", "surrogateescape"))
+        return name, _ENCODED_WORDS.sub(_in_utf8, value)
+
+
+_ENCODED_WORDS = re.compile(r"=\?[^?\s]+\?[bq]\?[^?\s]*\?=(?:\s+=\?[^?\s]+\?[bq]\?[^?\s]*\?=)*", re.IGNORECASE)
+
+
+def _in_utf8(words: re.Match[str]) -> str:
+    """Encoded words (RFC 2047) as one of UTF-8; those that cannot be decoded as they are."""
+    text = ""
+    try:
+        for data, charset in decode_header(words[0]):
+            text += data if isinstance(data, str) else decode(data, (charset or "").partition("*")[0])
+    except (HeaderParseError, FaultError):
+        return words[0]
+    return f"=?utf-8?b?{base64.b64encode(text.encode()).decode()}?="
 
 
 class _AttachedFiles:

@@ -204,6 +204,25 @@ def test_an_email_in_an_odd_charset(tmp_path: Path, converter: Converter, charse
     assert record_of(tmp_path / "m.eml", converter).text.endswith(text)
 
 
+@pytest.mark.parametrize(
+    ("stated", "subject"),
+    [
+        (b"=?iso-8859-1?Q?Meyer=92s_1998=962003_40_=80?=", "Meyer’s 1998–2003 40 €"),
+        (b"=?us-ascii?Q?Meyer=92s?= mill", "Meyer’s mill"),
+        (b"=?gb2312?B?6UY=?=", "镕"),
+        (b"=?iso-8859-1?Q?Z=C3=BCri?=\n =?iso-8859-1?Q?ch?=", "Zürich"),
+        (b"=?x-nobody-knows?Q?Z=FCrich?=", "Zürich"),
+        (b"Meyer\x92s caf\xe9", "Meyer’s café"),
+    ],
+)
+def test_encodings_of_headers_are_those_of_texts(
+    tmp_path: Path, converter: Converter, stated: bytes, subject: str
+) -> None:
+    (tmp_path / "m.eml").write_bytes(b"Subject: " + stated + b"\nFrom: " + stated + b" <a@example.org>\n\ntext")
+    record = record_of(tmp_path / "m.eml", converter)
+    assert (record.title, record.metadata["from"]) == (subject, f"{subject} <a@example.org>")
+
+
 def encrypted_zip(path: Path) -> None:
     """Marks all members as encrypted."""
     path.write_bytes(re.sub(rb"(PK\x01\x02.{4}).", b"\\1\x01", made.word(path).read_bytes(), flags=re.DOTALL))
