@@ -183,6 +183,24 @@ def test_a_damaged_character_costs_no_other_one(data: bytes, label: str, text: s
     assert decode(data, label) == text
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("c.csv", "id,text\n1,Zürich Ċ ਊ\n2,Bern\n"),
+        ("c.jsonl", '{"id": 1, "text": "Zürich Ċ ਊ"}\n{"id": 2, "text": "Bern"}\n'),
+        ("c.json", '[{"id": 1, "text": "Zürich Ċ ਊ"}, {"id": 2, "text": "Bern"}]'),
+    ],
+)
+def test_records_may_be_in_utf16(tmp_path: Path, name: str, content: str, encoding: str) -> None:
+    (tmp_path / name).write_bytes(f"\ufeff{content}".encode(encoding))
+    found = list(read_corpus(tmp_path / name))
+    assert [(record.id, record.text) for record in found if isinstance(record, SourceRecord)] == [
+        ("1", "Zürich Ċ ਊ"),
+        ("2", "Bern"),
+    ]
+
+
 def test_spans_repeat_no_more_than_a_share_of_the_table() -> None:
     rows = list(spread([[("x" * 1_000, 1_000, 1_000)], *[[("a", 1, 1)]] * 5_000]))
     assert sum(len(cell) + 1 for row in rows for cell in row) < 150_000

@@ -212,7 +212,6 @@ def test_bad_items_of_a_question_set(tmp_path: Path, items: list[Any], texts: li
         ("c.txt", b"\x89PNG\r\n\x1a\n", "is not a text file: it is a PNG image."),
         ("c.csv", b"PK\x03\x04rest", "is not a text file: it is a ZIP archive or office document; unpack it first."),
         ("c.jsonl", bytes(range(32)), "is not a text file: it is binary."),
-        ("c.jsonl", "text".encode("utf-16"), "is not a text file: it is UTF-16; save it as UTF-8."),
         ("c.jsonl.gz", GOOD, "cannot be read: it is not gzip, or damaged; copy it again, or rename it"),
         ("c.json", b'{"text":\n"a"}', "is neither a JSON list of records nor has it one record a line;"),
         ("c.json", b"[] []", "continues after the end of its JSON list; fix the file."),
