@@ -12,6 +12,7 @@ import document_files as made
 import pytest
 from small_indexes import write_rows
 
+from polyhop.commands.index import print_unread
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import SourceError, StoreUnavailableError
@@ -71,6 +72,21 @@ def test_parts_that_are_not_read_are_counted_and_named(
     found = Unread()
     records_of(document_cases.FOLDER / file, tmp_path, converter, found)
     assert (found, found.names) == (unread, [name])
+
+
+@pytest.mark.parametrize(
+    ("unread", "counted"),
+    [
+        ({"formula without a value": 1}, "1 part was not read: 1 formula without a value: "),
+        ({".zip": 1, "attached .png": 1, "picture": 1}, "2 files and 1 part were not read: 1 .zip, "),
+        ({"link out of the folder": 1}, "1 file was not read: 1 link out of the folder "),
+    ],
+)
+def test_parts_that_are_not_read_are_not_called_files(
+    unread: dict[str, int], counted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_unread(unread, ["a.xlsx"])
+    assert capsys.readouterr().err.startswith(counted)
 
 
 def test_pages_without_text_are_counted_and_named(tmp_path: Path, converter: Converter) -> None:
