@@ -18,16 +18,21 @@ _STOPS = (".", "!", "?", "。")
 
 
 def spread(rows: Iterable[Iterable[Cell]]) -> Iterator[list[str]]:
-    """The rows of a grid, in which a cell fills each column and row that it spans."""
-    grid = _Grid()
-    for cells in rows:
+    """The rows of a grid, in which a cell fills each column and row that it spans.
+
+    What spans columns in which no cell of any row begins, spans less.
+    """
+    kept = [list(row) for row in rows]
+    grid = _Grid(max((1 + sum(max(1, width) for _, width, _ in row[:-1]) for row in kept), default=1))
+    for cells in kept:
         yield grid.row(cells)
 
 
 class _Grid:
     """The spans that go on in the next row of a table, and how many characters may still be repeated."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int) -> None:
+        self._width = width
         self._spans: dict[int, tuple[str, int]] = {}  # by column: a text of the rows above, and the rows it goes on for
         self._above: list[str] = []
         self._left = _FREE_CHARACTERS
@@ -41,7 +46,7 @@ class _Grid:
             above = self._above[len(row)] if len(row) < len(self._above) else ""
             shown = self._repeated(above) if text is None else text
             self._left += _MOST_REPEATED * (len(shown) + 1)
-            for number in range(min(max(1, width), self._left)):
+            for number in range(max(1, min(width, self._width - len(row), self._left))):
                 if height > 1:
                     self._spans[len(row)] = shown, height - 1
                 row.append(self._repeated(shown) if number else shown)

@@ -42,6 +42,7 @@ _PARAGRAPHS = frozenset(
 _LISTS = frozenset(("ol", "ul"))
 _LINES = frozenset(("br", "caption", "dd", "dt", "li", "option", "tr"))
 _CELLS = frozenset(("td", "th"))
+_ALL_ROWS = 65_534  # that a cell may span, and does by rowspan=0 (HTML standard, section 4.9.11)
 _MAIN_SHARE = 0.25  # of the text that is not around it: a smaller <main> or <article> is not all of the page. Chosen.
 _FEWEST_LINKS = 3  # chosen, as Readability's rule of 2010
 
@@ -103,7 +104,7 @@ class _Table:
         self.close_cell()
         self.is_named = tag == "th"
         columns, rows = (attributes.get(name, "") for name in ("colspan", "rowspan"))
-        self.spans = (int(columns) if columns.isdecimal() else 1, int(rows) if rows.isdecimal() else 1)
+        self.spans = (int(columns) if columns.isdecimal() else 1, int(rows) or _ALL_ROWS if rows.isdecimal() else 1)
         self.cell = []
 
     def close_cell(self) -> None:

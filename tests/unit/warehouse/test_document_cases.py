@@ -25,6 +25,7 @@ from polyhop.warehouse.documents.tables import spread, table_groups
 from polyhop.warehouse.files.corpora import read_corpus
 from polyhop.warehouse.files.encodings import decode, separator_of
 from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.web_pages import read_html
 from polyhop.warehouse.tables.connection import connect
 
 pytestmark = pytest.mark.slow
@@ -220,6 +221,24 @@ def test_records_may_be_in_utf16(tmp_path: Path, name: str, content: str, encodi
 def test_spans_repeat_no_more_than_a_share_of_the_table() -> None:
     rows = list(spread([[("x" * 1_000, 1_000, 1_000)], *[[("a", 1, 1)]] * 5_000]))
     assert sum(len(cell) + 1 for row in rows for cell in row) < 150_000
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("<tr><td colspan=1000>Fleet</td></tr><tr><td>Möve</td><td>9</td></tr>", "Fleet | Fleet\nMöve | 9"),
+        ("<tr><td>Möve</td><td colspan=5>9</td></tr>", "Möve | 9"),
+        (
+            "<tr><td rowspan=0>Horn</td><td>1</td></tr><tr><td>2</td></tr><tr><td>3</td></tr>",
+            "Horn | 1\nHorn | 2\nHorn | 3",
+        ),
+        ("<tr><td colspan=4000>Fleet of the lake</td><td>1</td></tr>" * 99 + "<tr><td>last</td></tr>", "last"),
+    ],
+)
+def test_spans_end_where_the_table_ends(page: str, expected: str) -> None:
+    text = read_html(f"<table>{page}</table>".encode(), "p").text
+    assert text.endswith(expected)
+    assert len(text) < 200_000
 
 
 @pytest.mark.parametrize(
