@@ -6,7 +6,7 @@ is kept if nothing else is there.
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import dropwhile
 
@@ -96,22 +96,64 @@ class _Table:
     """An open table: its rows, and the pieces of the open cell with what it spans."""
 
     rows: list[list[Cell]] = field(default_factory=list)
+    tags: list[list[str]] = field(default_factory=list)  # of the cells of each row
     cell: list[str] | None = None
     spans: tuple[int, int] = (1, 1)
-    is_named: bool = False  # whether the open cell names a row or column
+    has_names: bool = False
+    filled: int = 0  # closed cells with a text
+    inner: int = 0  # open tables in the open cell, whose texts are its text
+
+    @property
+    def is_named(self) -> bool:
+        """Returns whether the open cell names a row or column."""
+        return self.cell is not None and self.tags[-1][-1] == "th"
+
+    @property
+    def has_data(self) -> bool:
+        """Returns whether its cells so far are those of data, not of a page's layout."""
+        return self.has_names or self.filled > 1
+
+    def open_row(self) -> None:
+        self.close_cell()
+        self.rows.append([])
+        self.tags.append([])
 
     def open_cell(self, tag: str, attributes: Mapping[str, str]) -> None:
         self.close_cell()
-        self.is_named = tag == "th"
+        if not self.rows:
+            self.open_row()
+        self.tags[-1].append(tag)
+        self.has_names = self.has_names or tag == "th"
         columns, rows = (attributes.get(name, "") for name in ("colspan", "rowspan"))
         self.spans = (int(columns) if columns.isdecimal() else 1, int(rows) or _ALL_ROWS if rows.isdecimal() else 1)
         self.cell = []
 
     def close_cell(self) -> None:
         if self.cell is not None:
-            self.rows = self.rows or [[]]
-            self.rows[-1].append((" ".join("".join(self.cell).split()), *self.spans))
+            text = " ".join("".join(self.cell).split())
+            self.rows[-1].append((text, *self.spans))
+            self.filled += bool(text)
             self.cell = None
+
+    def end_inner(self, tag: str) -> None:
+        """A row or table in the open cell ends."""
+        pieces = self.cell if self.cell is not None else []
+        while pieces and not pieces[-1].strip("; \n"):
+            pieces.pop()
+        if pieces:
+            pieces.append("; " if tag == "tr" else " ")
+        self.inner -= tag == "table"
+
+    def texts(self) -> Iterator[list[str]]:
+        """The texts of its rows; `Maker: Sulzer` if each row begins with its name, and none names the columns."""
+        self.close_cell()
+        wide = [tags for tags in self.tags if len(tags) > 1]
+        is_named = bool(wide) and all(tags[0] == "th" and "th" not in tags[1:] for tags in wide)
+        for name, *values in spread(self.rows) if is_named else ():
+            value = "; ".join(value for value in values if value not in {"", name})
+            yield [f"{name.rstrip(': ')}: {value}" if name and value else name or value]
+        if not is_named:
+            yield from spread(self.rows)
 
 
 class Page:
@@ -181,14 +223,21 @@ class Page:
                 pieces.append(raised("".join(piece[-_LONGEST_BASE:] for piece in pieces[-2:]), text, is_mark=is_mark))
         if tag in _LISTS and self._lists:
             self._lists.pop()
-        if tag == "table" and self._tables:
+        self._end_block(tag)
+        if tag == self._open:
+            self._open = ""
+
+    def _end_block(self, tag: str) -> None:
+        table = self._table
+        if table is not None and table.inner:
+            if tag in {"table", "tr"}:
+                table.end_inner(tag)
+        elif tag == "table" and self._tables:
             self._close_table()
         elif tag in _LISTS and self._counts["list"]:
             self._pieces.append("\n")
         elif tag in _PARAGRAPHS:
             self._next_block(0)
-        if tag == self._open:
-            self._open = ""
 
     def data(self, text: str) -> None:
         """Text between tags, entities resolved."""
@@ -243,13 +292,17 @@ class Page:
         """Puts between the text before a tag and that in it what separates them."""
         table = self._table
         is_inner_list = tag in _LISTS and self._counts["list"] > 1
-        if tag == "table":
+        if table is not None and table.cell is not None and tag == "table" and (table.inner or table.has_data):
+            table.inner += 1
+        if table is not None and table.cell is not None and table.inner:
+            if tag in _CELLS or tag in _PARAGRAPHS or tag in _LINES:
+                table.cell.append(" ")
+        elif tag == "table":
             self._lay_out()
             self._next_block(0)
             self._tables.append(None if attributes.get("role") == "presentation" else _Table())
         elif table is not None and tag == "tr":
-            table.close_cell()
-            table.rows.append([])
+            table.open_row()
         elif table is not None and tag in _CELLS:
             table.open_cell(tag, attributes)
         elif table is not None and tag in _LEVELS and len(table.rows) < 2 and not table.is_named:
@@ -273,9 +326,8 @@ class Page:
     def _close_table(self) -> None:
         table = self._tables.pop()
         if table is not None:
-            table.close_cell()
             block = self._blocks[-1]
-            groups = "\n\n".join(text for text, _ in table_groups(spread(table.rows)))
+            groups = "\n\n".join(text for text, _ in table_groups(table.texts()))
             block.pieces, block.is_code = [f"{block.text()}\n{groups}"], True
         self._next_block(0)
 

@@ -223,6 +223,29 @@ def test_spans_repeat_no_more_than_a_share_of_the_table() -> None:
     assert sum(len(cell) + 1 for row in rows for cell in row) < 150_000
 
 
+_INNER = "<table>\n<tr><td>Head</td> <td>32 m</td> </tr>\n<tr><td>Flow</td><td>5</td></tr></table>"
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        (
+            f"<tr><th>Pump</th><th>Data</th></tr><tr><td>P-101</td><td>{_INNER} new</td></tr><tr><td>P-102</td></tr>",
+            "Pump | Data\nP-101 | Head 32 m; Flow 5 new\nP-102\nPump: P-101; Data: Head 32 m; Flow 5 new.",
+        ),
+        (f"<tr><td>{_INNER}</td><td>P-101 is old.</td></tr>", "Head | 32 m\nFlow | 5\n\nP-101 is old."),
+        ("<tr><th>Maker<td>Sulzer</tr><tr><th>Weight:<td>12</tr>", "Maker: Sulzer\nWeight: 12"),
+        (
+            "<tr><th colspan=2>P-101</th></tr><tr><th>Maker</th><td>Sulzer</td></tr>",
+            "P-101\nMaker: Sulzer",
+        ),
+        ("<tr><th>Bern</th><td>1</td><td>2</td></tr>", "Bern: 1; 2"),
+    ],
+)
+def test_rows_of_a_page_are_those_that_it_shows(page: str, expected: str) -> None:
+    assert read_html(f"<table>{page}</table>".encode(), "p").text == expected
+
+
 @pytest.mark.parametrize(
     ("page", "expected"),
     [
