@@ -156,6 +156,34 @@ class _Table:
             yield from spread(self.rows)
 
 
+@dataclass(slots=True)
+class _List:
+    """An open list; in one that counts down to 1 its numbers are known at its end."""
+
+    kind: str  # of its numbers, "" without them
+    number: int
+    step: int = 1
+    written: list[tuple[list[str], int, int]] = field(default_factory=list)  # where each number stands, if they change
+
+    @classmethod
+    def of(cls, tag: str, attributes: Mapping[str, str]) -> "_List":
+        start = attributes.get("start", "")
+        is_down = "reversed" in attributes
+        first = int(start) if start.isdecimal() else int(not is_down)
+        return cls(attributes.get("type", "1") if tag == "ol" else "", first, -1 if is_down else 1)
+
+    def write(self, pieces: list[str], number: int) -> None:
+        if self.kind:
+            if self.step < 0:
+                self.written.append((pieces, len(pieces), number))
+            pieces.append(f"{list_number(number, self.kind)}. ")
+
+    def close(self) -> None:
+        last = self.number + 1
+        for pieces, position, number in self.written if last < 1 else ():
+            pieces[position] = f"{list_number(number - last + 1, self.kind)}. "
+
+
 class Page:
     """Collects the blocks of a page, and the first `<title>` and `<h1>`, while the parser goes through it."""
 
@@ -165,7 +193,8 @@ class Page:
         self._counts: Counter[str] = Counter()
         self._headings: dict[str, list[str]] = {}
         self._open = ""
-        self._lists: list[tuple[str, int]] = []  # kind and next number of each open list, "" of one without numbers
+        self._lists: list[_List] = []
+        self._numbers: list[tuple[_List, int]] = []  # of the open items whose text has not begun
         self._tables: list[_Table | None] = []  # None for a table that lays out a page
         self._raised: list[tuple[list[str], int, bool]] = []  # where each open <sup> begins, and whether it is a link
 
@@ -190,15 +219,12 @@ class Page:
         self._count(tag, 1, is_hidden=is_hidden, is_around=is_around)
         self._separate(tag, attributes)
         if tag in _LISTS:
-            kind = attributes.get("type", "1") if tag == "ol" else ""
-            start = attributes.get("start", "1")
-            self._lists.append((kind, int(start) if start.isdecimal() else 1))
+            self._lists.append(_List.of(tag, attributes))
         elif tag == "li" and self._lists and not self._counts["hidden"]:
-            kind, number = self._lists[-1]
-            value = attributes.get("value", "")
-            number = int(value) if value.isdecimal() else number
-            self._lists[-1] = kind, number + 1
-            self._pieces.append(f"{list_number(number, kind)}. " if kind else "")
+            of_list, value = self._lists[-1], attributes.get("value", "")
+            number = int(value) if value.isdecimal() else of_list.number
+            of_list.number = number + of_list.step
+            self._numbers.append((of_list, number))
         elif tag == "a":
             self._blocks[-1].links += 1
             self._raised[-1:] = [(pieces, start, True) for pieces, start, _ in self._raised[-1:]]
@@ -222,7 +248,9 @@ class Page:
                 del pieces[start:]
                 pieces.append(raised("".join(piece[-_LONGEST_BASE:] for piece in pieces[-2:]), text, is_mark=is_mark))
         if tag in _LISTS and self._lists:
-            self._lists.pop()
+            self._lists.pop().close()
+        if tag == "li":
+            self._numbers.clear()
         self._end_block(tag)
         if tag == self._open:
             self._open = ""
@@ -246,6 +274,10 @@ class Page:
             self._headings[self._open].append(text)
         if counts["hidden"]:
             return
+        if self._numbers and not text.isspace():
+            for of_list, number in self._numbers:
+                of_list.write(self._pieces, number)
+            self._numbers.clear()
         block = self._blocks[-1]
         self._pieces.append(text if counts["pre"] else text.replace("\n", " "))
         length = len(text) if not text.isspace() else 0

@@ -25,7 +25,7 @@ from polyhop.warehouse.documents.tables import spread, table_groups
 from polyhop.warehouse.files.corpora import read_corpus
 from polyhop.warehouse.files.encodings import decode, separator_of
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.web_pages import read_html
+from polyhop.warehouse.files.web_pages import read_html, read_markdown
 from polyhop.warehouse.tables.connection import connect
 
 pytestmark = pytest.mark.slow
@@ -244,6 +244,28 @@ _INNER = "<table>\n<tr><td>Head</td> <td>32 m</td> </tr>\n<tr><td>Flow</td><td>5
 )
 def test_rows_of_a_page_are_those_that_it_shows(page: str, expected: str) -> None:
     assert read_html(f"<table>{page}</table>".encode(), "p").text == expected
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        (
+            "<ol start=3><li><p>Warranty</p></li><li><p>Court</p><p>of Chur</p></li></ol>",
+            "3. Warranty|4. Court|of Chur",
+        ),
+        ("<ol reversed><li>Gold</li><li><p>Silver</p></li><li>Tin</li></ol>", "3. Gold|2. Silver|1. Tin"),
+        ("<ol reversed start=9 type=A><li>Gold</li><li>Silver</li></ol>", "I. Gold|H. Silver"),
+        ("<ol><li><ol type=a><li>Open</li></ol></li><li>Close</li></ol>", "1. a. Open|2. Close"),
+        ("<ul><li><p>Dot</p></li></ul>", "Dot"),
+    ],
+)
+def test_items_of_lists_keep_their_numbers(page: str, expected: str) -> None:
+    text = read_html(page.encode(), "p").text
+    assert [line for line in text.split("\n") if line] == expected.split("|")
+
+
+def test_items_of_a_loose_list_in_markdown_keep_their_numbers() -> None:
+    assert read_markdown(b"3. Warranty\n\n4. Court", "m").text == "3. Warranty\n\n4. Court"
 
 
 @pytest.mark.parametrize(
