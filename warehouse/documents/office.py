@@ -226,14 +226,29 @@ def _make_plain(root: Any) -> None:
         if mark.tag == f"{_W}vanish":
             if mark.get(f"{_W}val") not in {"0", "false", "off"}:
                 run.getparent().remove(run)
-        elif mark.get(f"{_W}val") == "superscript" and (texts := run.findall(f"{_W}t")):
-            before = run.getprevious()
-            text = "".join(one.text or "" for one in texts)
-            texts[0].text = raised(_words(before)[0] if before is not None else "", text)
-            for one in texts[1:]:
-                one.text = ""
+        elif mark.get(f"{_W}val") == "superscript":
+            _write_raised(run)
     for equation in list(root.iter(f"{_M}oMath")):
         _replace_by_text(equation, _equation(equation))
+
+
+def _write_raised(run: Any) -> None:
+    """Writes a superscript, which may go on in the next runs, as text."""
+    runs = [run]
+    while (following := runs[-1].getnext()) is not None and _value(following.find(_VERTICAL)) == "superscript":
+        runs.append(following)
+    texts = [text for one in runs for text in one.findall(f"{_W}t")]
+    raw = "".join(one.text or "" for one in texts)
+    if raw:
+        before = run.getprevious()
+        texts[0].text = raised(_words(before)[0] if before is not None else "", raw)
+        for one in texts[1:]:
+            one.text = ""
+        for one in runs:
+            one.find(_VERTICAL).set(f"{_W}val", "baseline")
+
+
+_VERTICAL = f"{_W}rPr/{_W}vertAlign"
 
 
 def _equation(element: Any) -> str:

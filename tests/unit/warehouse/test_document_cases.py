@@ -157,9 +157,21 @@ def test_a_name_that_programs_write_is_no_author(tmp_path: Path, converter: Conv
         ("m", "2", True, " [2]"),
         ("end. ", "[4]", False, "[4]"),
         ("1", "st", False, "st"),
+        ("XIX", "e", False, "e"),
+        ("10", "0.5", False, "^0.5"),
+        ("10", "a+b", False, "^(a+b)"),
+        ("10", "(a+b)", False, "^(a+b)"),
+        ("10", "1/2", False, "^(1/2)"),
+        ("SO4", "2-", False, "^(2-)"),
+        ("x", "n", False, "^n"),
+        ("x", "2n", False, "^(2n)"),
+        ("1998", "3,4", False, " [3,4]"),
+        ("1998", "a", False, " [a]"),
+        ("m", "e", True, " [e]"),
+        ("Bern", "self-made", False, "self-made"),
     ],
 )
-def test_a_raised_number_is_an_exponent_or_a_mark(before: str, text: str, is_mark: bool, expected: str) -> None:
+def test_a_superscript_is_an_exponent_or_a_mark(before: str, text: str, is_mark: bool, expected: str) -> None:
     assert raised(before, text, is_mark=is_mark) == expected
 
 
