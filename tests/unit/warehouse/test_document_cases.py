@@ -1,8 +1,11 @@
 """Classes of public bug reports about document reading: a customer's file and one of ours for each."""
 
+import io
+import re
 import shutil
 import subprocess
 import sys
+import unicodedata
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +22,9 @@ from polyhop.schemas.errors import SourceError, StoreUnavailableError
 from polyhop.schemas.records import BadRecord, SourceRecord, Unread
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.warehouse.documents.building import list_number, raised
+from polyhop.warehouse.documents.building import Reading, list_number, raised
 from polyhop.warehouse.documents.converter import ConversionLimits, Converter
+from polyhop.warehouse.documents.office import read_word
 from polyhop.warehouse.documents.tables import spread, table_groups
 from polyhop.warehouse.files.corpora import read_corpus
 from polyhop.warehouse.files.encodings import decode, separator_of
@@ -173,6 +177,45 @@ def test_a_name_that_programs_write_is_no_author(tmp_path: Path, converter: Conv
 )
 def test_a_superscript_is_an_exponent_or_a_mark(before: str, text: str, is_mark: bool, expected: str) -> None:
     assert raised(before, text, is_mark=is_mark) == expected
+
+
+def math(xml: str) -> str:
+    """A formula in which `{x}` is a run of x."""
+    runs = re.sub(r'\{([^{}"]*)\}', r"<m:r><m:t>\1</m:t></m:r>", xml)
+    return f"<m:oMath>{runs}</m:oMath>"
+
+
+_MATRIX = "<m:m>{}</m:m>".format("<m:mr><m:e>{a}</m:e><m:e>{b}</m:e></m:mr>" * 2)
+_BRACES = '<m:dPr><m:begChr m:val="{"/><m:sepChr m:val=","/><m:endChr m:val="}"/></m:dPr>'
+_RAISED = '<w:r><w:rPr><w:vertAlign w:val="superscript"/></w:rPr><w:t>%s</w:t></w:r>'
+
+
+@pytest.mark.parametrize(
+    ("xml", "expected"),
+    [
+        (math("{P}<m:d><m:e>{A}</m:e><m:e>{B}</m:e></m:d>"), "P(A|B)"),
+        (math(f"<m:d>{_BRACES}<m:e>{{a}}</m:e><m:e>{{b}}</m:e></m:d>"), "{a,b}"),
+        (math(_MATRIX), "[a, b; a, b]"),
+        (math("<m:sPre><m:sub>{6}</m:sub><m:sup>{14}</m:sup><m:e>{C}</m:e></m:sPre>"), "_6^14 C"),
+        (math("<m:func><m:fName>{sin}</m:fName><m:e>{t}</m:e></m:func>"), "sin t"),
+        (math('<m:acc><m:accPr><m:chr m:val="\u20d7"/></m:accPr><m:e>{v}</m:e></m:acc>'), "v\u20d7"),
+        (math("<m:bar><m:e>{x}</m:e></m:bar>"), "x\u0305"),
+        (math("<m:f><m:num>{(a)+(b)}</m:num><m:den>{2}</m:den></m:f>{x}"), "((a)+(b))/2 x"),
+        (math("<m:limLow><m:e>{lim}</m:e><m:lim>{n→∞}</m:lim></m:limLow>{a}"), "lim_(n→∞)a"),
+        (math("<m:eqArr><m:e>{x=1}</m:e><m:e>{y=2}</m:e></m:eqArr>"), "x=1; y=2"),
+        ('<w:r><w:t>angle </w:t><w:sym w:font="Symbol" w:char="F061"/></w:r>', "angle α"),
+        ("<w:r><w:t>in 1998</w:t></w:r>" + _RAISED % 3 + _RAISED % "," + _RAISED % 4, "in 1998 [3,4]"),
+    ],
+)
+def test_formulas_of_word_keep_their_characters_apart(xml: str, expected: str) -> None:
+    import docx
+    from docx.oxml import parse_xml
+
+    spaces = f'xmlns:w="{made.W}" xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
+    file, stream = docx.Document(), io.BytesIO()
+    file.add_paragraph()._p.getparent().insert(0, parse_xml(f"<w:p {spaces}>{xml}</w:p>"))
+    file.save(stream)
+    assert read_word(stream, Reading()).text == unicodedata.normalize("NFC", expected)
 
 
 @pytest.mark.parametrize(
