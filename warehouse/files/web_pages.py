@@ -409,7 +409,7 @@ _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\r?\n|
 _FRONT_FIELD = re.compile(r"^([A-Za-z][\w-]{0,63}):[ \t]*(\S.*)", re.MULTILINE)
 _OWN_FIELDS = frozenset(("title", "text", "id"))
 _FOOTNOTE = re.compile(r'(class="footnote-definition-label">[^<]*</sup>)\s*<p>')  # on one line with its text
-_BARE_TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*)\s*>")
+_TAG = re.compile(r"</?([A-Za-z][\w.:-]*)(?:[\s/][^<>]*)?>")
 
 
 def read_text(data: bytes, stem: str) -> Document:
@@ -422,7 +422,7 @@ def read_markdown(data: bytes, stem: str) -> Document:
 
     Without markup: a line for each list item, tables as rows and sentences, code as it is. The title is the first
     heading of the first level, else the front matter's, else the file's stem. What looks like an element that HTML
-    does not have is text: `List<Pump>`.
+    does not have is text: `List<Pump>`, `<T extends Pump>`.
     """
     import pyromark
 
@@ -432,11 +432,11 @@ def read_markdown(data: bytes, stem: str) -> Document:
     stated = {name: value.strip().strip("\"'") for name, value in fields.items()}
     options = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_FOOTNOTES
     markup = pyromark.html(text[front.end() :] if front else text, options=options)
-    page = parse_page(_BARE_TAG.sub(_known_tag, _FOOTNOTE.sub(r"\1 ", markup)))
+    page = parse_page(_TAG.sub(_known_tag, _FOOTNOTE.sub(r"\1 ", markup)))
     found = page.document(page.heading("h1") or stated.get("title", "") or stem, is_whole=True)
     metadata: dict[str, object] = {name: value for name, value in stated.items() if name not in _OWN_FIELDS}
     return Document(found.title, found.text, found.sections, metadata)
 
 
 def _known_tag(match: re.Match[str]) -> str:
-    return match[0] if match[2].lower() in html_tags else f"&lt;{match[1]}{match[2]}&gt;"
+    return match[0] if match[1].lower() in html_tags else f"&lt;{match[0][1:-1]}&gt;"

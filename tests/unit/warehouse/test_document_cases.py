@@ -324,6 +324,20 @@ def test_items_of_a_loose_list_in_markdown_keep_their_numbers() -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ["class Box<T extends Pump> of it", "a <Pump/> of it", "a <T extends='Pump'> of <b2 c>"]
+)
+def test_tags_that_html_does_not_have_are_text(text: str) -> None:
+    assert read_markdown(text.encode(), "m").text == text
+
+
+@pytest.mark.parametrize("character", "\u00ad\u200b\u200d\u200e\u200f\u2060\ufeff")
+def test_characters_that_show_as_nothing_are_left_out(tmp_path: Path, character: str) -> None:
+    (tmp_path / "a.txt").write_text(f"Kraft{character}werk", encoding="utf-8")
+    (tmp_path / "a.html").write_text(f"<p>Kraft{character}werk", encoding="utf-8")
+    assert {record.text for record in read_corpus(tmp_path) if isinstance(record, SourceRecord)} == {"Kraftwerk"}
+
+
+@pytest.mark.parametrize(
     ("page", "expected"),
     [
         ("<tr><td colspan=1000>Fleet</td></tr><tr><td>Möve</td><td>9</td></tr>", "Fleet | Fleet\nMöve | 9"),
