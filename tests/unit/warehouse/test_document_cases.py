@@ -113,6 +113,31 @@ def test_ids_that_are_whole_numbers_with_a_point_are_whole_numbers(file: str, id
     assert [record.id for record in found if isinstance(record, SourceRecord)] == ids
 
 
+@pytest.mark.parametrize(
+    ("stated", "ids"),
+    [("1.0 2.0 -3.0", "1 2 -3"), ("1.0 1.1 2.0", "1.0 1.1 2.0"), ("1.0 2.0 x", "1.0 2.0 x"), ("1 02", "1 02")],
+)
+def test_ids_of_a_csv_file_are_whole_numbers_if_all_are(tmp_path: Path, stated: str, ids: str) -> None:
+    (tmp_path / "c.csv").write_text("id,text\n" + "".join(f"{one},text\n" for one in stated.split()) + ",text\n")
+    found = list(read_corpus(tmp_path / "c.csv"))
+    assert [record.id for record in found if isinstance(record, SourceRecord)] == [*ids.split(), ""]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("id,text\n1,\n", "the text is empty"),
+        ("id,title,content\n1,a,\n", "the content is empty"),
+        ("id,text\n1\n", "the text is empty"),
+    ],
+)
+def test_an_empty_cell_is_an_empty_text(tmp_path: Path, content: str, reason: str) -> None:
+    (tmp_path / "c.csv").write_text(content)
+    (bad,) = read_corpus(tmp_path / "c.csv")
+    assert isinstance(bad, BadRecord)
+    assert bad.reason == reason
+
+
 def test_the_date_of_a_mail_is_a_timestamp(tmp_path: Path, converter: Converter) -> None:
     (record,) = records_of(document_cases.FOLDER / "36-mail-calendar/own.eml", tmp_path, converter)
     assert record.metadata["date"] == "2026-03-03T11:30:00+01:00"
