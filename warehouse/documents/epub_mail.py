@@ -277,7 +277,7 @@ def _text(part: Message) -> str:
         return document.text
     text = decode(data, charset)
     if kind == "calendar":
-        return "\n".join(map(_event, _EVENT.findall(_FOLD.sub("", text))))
+        return "\n".join(map(_event, _EVENT.finditer(_FOLD.sub("", text))))
     if str(part.get_param("format")).lower() == "flowed":  # RFC 3676: a space at the end of a line goes on
         is_kept = str(part.get_param("delsp")).lower() != "yes"
         lines = re.sub(r"^ ", "", text.replace("\r\n", "\n"), flags=re.MULTILINE)
@@ -286,23 +286,39 @@ def _text(part: Message) -> str:
 
 
 _FOLD = re.compile(r"\r?\n[ \t]")  # RFC 5545, 3.1
-_EVENT = re.compile(r"^BEGIN:VEVENT\s*$(.*?)^END:VEVENT", re.MULTILINE | re.DOTALL)
-_PROPERTY = re.compile(r"^(SUMMARY|DTSTART|DTEND|LOCATION|DESCRIPTION)(?:;[^:\r\n]*)?:(.*?)\r?$", re.MULTILINE)
+_EVENT = re.compile(r"^BEGIN:V(EVENT|TODO|JOURNAL)\s*$(.*?)^END:V\1", re.MULTILINE | re.DOTALL)
+_ALARM = re.compile(r"^BEGIN:VALARM\s*$.*?^END:VALARM", re.MULTILINE | re.DOTALL)
+_PROPERTY = re.compile(r"""^([A-Z-]+)((?:;(?:"[^"\r\n]*"|[^":\r\n])*)?):(.*?)\r?$""", re.MULTILINE)
+_ZONE = re.compile(r";TZID=\"?([^\";]+)")
+_LABELS = {
+    "SUMMARY": "",
+    "STATUS": "status: ",
+    "DTSTART": "start: ",
+    "DTEND": "end: ",
+    "DUE": "due: ",
+    "DURATION": "duration: ",
+    "RRULE": "repeats: ",
+    "LOCATION": "location: ",
+    "DESCRIPTION": "description: ",
+}
+"""The properties of an event or task that are read (RFC 5545, 3.8), and what stands before each."""
 _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?")
 
 
-def _event(event: str) -> str:
-    """An event of a calendar as a line: `Dam walk; start: 2026-03-10 09:00 UTC; location: Weir`."""
-    stated: dict[str, str] = dict(reversed(_PROPERTY.findall(event)))  # of two the first counts
+def _event(event: re.Match[str]) -> str:
+    """An event or task of a calendar as a line: `Dam walk; start: 2026-03-10 09:00 UTC; location: Weir`."""
+    stated: dict[str, str] = {}
+    for name, parameters, value in _PROPERTY.findall(_ALARM.sub("", event[2])):
+        shown = value.lower().strip() if name == "STATUS" else _moment(value.strip())
+        zone = _ZONE.search(parameters)
+        stated.setdefault(name, f"{shown} {zone[1]}" if zone and shown else shown)
+    line = "; ".join(f"{label}{stated[name]}" for name, label in _LABELS.items() if stated.get(name))
+    return re.sub(r"\\([,;\\])", r"\1", re.sub(r"\\[nN]", " ", line))
 
-    def moment(name: str) -> str:
-        found = _MOMENT.fullmatch(stated.get(name, "").strip())
-        if found is None:
-            return stated.get(name, "")
-        year, month, day, hour, minute, zone = found.groups()
-        return f"{year}-{month}-{day}" + (f" {hour}:{minute}{' UTC' if zone else ''}" if hour else "")
 
-    parts = {"": stated.get("SUMMARY"), "start: ": moment("DTSTART"), "end: ": moment("DTEND")}
-    parts |= {"location: ": stated.get("LOCATION"), "description: ": stated.get("DESCRIPTION")}
-    shown = "; ".join(f"{name}{value.strip()}" for name, value in parts.items() if value and value.strip())
-    return re.sub(r"\\([,;\\])", r"\1", re.sub(r"\\[nN]", " ", shown))
+def _moment(value: str) -> str:
+    found = _MOMENT.fullmatch(value)
+    if found is None:
+        return value
+    year, month, day, hour, minute, universal = found.groups()
+    return f"{year}-{month}-{day}" + (f" {hour}:{minute}{' UTC' if universal else ''}" if hour else "")
