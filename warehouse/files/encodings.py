@@ -68,7 +68,7 @@ def _is_nearly_utf8(data: bytes) -> bool:
     return 0 < damaged * 2 <= sum(character > "\x7f" for character in text)
 
 
-def _mended(error: UnicodeError) -> tuple[str, int]:
+def _replaced(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeDecodeError):
         raise error
     damaged = error.object[error.start : error.end]
@@ -76,7 +76,7 @@ def _mended(error: UnicodeError) -> tuple[str, int]:
     return "\ufffd" if is_half else damaged.decode(_WESTERN, "replace"), error.end
 
 
-codecs.register_error(_DAMAGED, _mended)
+codecs.register_error(_DAMAGED, _replaced)
 
 
 def _is_western(text: str) -> bool:
