@@ -399,7 +399,7 @@ SHOWN_FILES = 10  # So many files are named at once, of the others how many they
 
 
 class Unread(Counter[str]):
-    """Number of files that were not read, by kind.
+    """Number of files, and parts of files, that were not read, by kind.
 
     Attributes:
         names: The first of them.
@@ -410,7 +410,7 @@ class Unread(Counter[str]):
         self.names: list[str] = []
 
     def add(self, kind: str, name: str) -> None:
-        """One more file."""
+        """One more file or part."""
         self[kind] += 1
         if len(self.names) < SHOWN_FILES:
             self.names.append(name)
@@ -422,8 +422,17 @@ def some_of(shown: Sequence[str], count: int) -> list[str]:
     return [*few, f"and {count - len(few):,} more"] if count > len(few) else few
 
 
+_KINDS_OF_FILES = (".", "attached ", "no suffix", "special file", "broken link", LINK_OUT)
+
+
+def unread_counts(unread: Mapping[str, int]) -> tuple[int, int]:
+    """Number of files that were not read, and of parts of files that were."""
+    files = sum(count for kind, count in unread.items() if kind.startswith(_KINDS_OF_FILES))
+    return files, sum(unread.values()) - files
+
+
 def unread_words(unread: Mapping[str, int]) -> str:
-    """Files that were not read, by kind, most first: `2 .pdf, 1 .docx`."""
+    """Files and parts that were not read, by kind, most first: `2 .pdf, 1 .docx`."""
     counted = []
     for kind, count in sorted(unread.items(), key=lambda one: (-one[1], one[0])):
         words = f"{count} {kind.replace('link', 'links', 1) if count > 1 else kind}"

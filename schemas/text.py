@@ -55,8 +55,11 @@ def proposition_id(text: str) -> str:
     return _short("proposition", text)
 
 
-INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))
-"""For `str.translate`: soft hyphens and characters of no width go; joiners (200c, 200d) stay, scripts need them."""
+INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200d\u200e\u200f\u2060\ufeff"))
+"""For `str.translate`: soft hyphens, joiners, marks of direction and other characters of no width go.
+
+Non-joiners (200c) stay: Persian separates words by them.
+"""
 
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")

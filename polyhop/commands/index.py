@@ -16,7 +16,7 @@ from polyhop.commands.options import IndexName, Json, Root, Set, settings_of
 from polyhop.output import print_error, print_json, print_line, print_table, progress
 from polyhop.schemas.chat import cost_words, dollars
 from polyhop.schemas.errors import WaitingError, install_words
-from polyhop.schemas.records import SourceKind, some_of, source_of, unread_words
+from polyhop.schemas.records import SourceKind, some_of, source_of, unread_counts, unread_words
 from polyhop.schemas.text import plural
 
 if TYPE_CHECKING:
@@ -187,12 +187,14 @@ def _show(settings: "Settings", report: "IndexReport", *, json: bool) -> None:
 
 
 def print_unread(unread: Mapping[str, int], files: Sequence[str]) -> None:
-    """Says on standard error which files of a folder were not read, if there are any."""
+    """Says on standard error which files of a folder, and parts of files, were not read, if there are any."""
     count = sum(unread.values())
     if count:
         names = ", ".join(some_of(files, count))
+        counted = zip(unread_counts(unread), ("file", "part"), strict=True)
+        things = " and ".join(plural(number, noun) for number, noun in counted if number)
         was = "was" if count == 1 else "were"
-        print_error(f"{plural(count, 'file')} {was} not read: {unread_words(unread)}: {names}.")
+        print_error(f"{things} {was} not read: {unread_words(unread)}: {names}.")
 
 
 def print_report(report: "IndexReport") -> None:

@@ -282,7 +282,12 @@ def parse_xml(data: bytes) -> Any:
         raise FaultError(f"it is damaged ({damage(error)})") from error
 
 
-_RAISED_NUMBER = re.compile(r"[+\-−–]?\d+")
+_RAISED_NUMBER = re.compile(r"[+\-−–]?\d+(?:[.,]\d+)?")
+_RAISED_LABEL = re.compile(r"[+\-−–]?\d+(?:[.,–-] ?\d+)*|[^\W\d_]|\d+[^\W\d_]")
+"""Numbers, a letter, or a number with a letter: exponents or marks of notes."""
+_SUFFIXES = frozenset("deors")  # letters that end an ordinal or an abbreviation: 2e, no, Mr
+_SIGNS = frozenset("+-−–*/^=·×")
+_WORD = re.compile(r"[^\W\d_]{3}")
 _BASE = re.compile(r"(?:(?<![^\W_])(?:[^\W\d_]{1,2}|\d{1,3})|\))\Z")
 """A number of up to three digits, a unit or variable of up to two letters, or a bracket: what has an exponent."""
 _ROMAN = {1000: "m", 900: "cm", 500: "d", 400: "cd", 100: "c", 90: "xc", 50: "l", 40: "xl", 10: "x", 9: "ix", 5: "v"}
@@ -291,19 +296,21 @@ _MOST_ROMAN = 4000  # Roman numerals have no letter for 5,000
 
 
 def raised(before: str, text: str, *, is_mark: bool = False) -> str:
-    """A superscript after a text: `^6` as an exponent, ` [12]` as the mark of a footnote, else as it is (`1st`).
+    """A superscript after a text: `^6` or `^(a+b)` as an exponent, ` [12]` as a footnote's mark, else as it is (`1st`).
 
     Args:
         before: The end of the text before it.
         text: The superscript.
         is_mark: Whether it is known for a mark, such as a link to a footnote.
     """
-    number = text.strip("[]()* ")
-    if not _RAISED_NUMBER.fullmatch(number):
-        return text
-    if not is_mark and number == text and _BASE.search(before):
-        return f"^{text}"
-    return f"{' ' if before[-1:].strip() else ''}[{number}]"
+    label = text.strip("[]()* ")
+    is_exponent = not is_mark and not text.startswith(("[", "*"))
+    if not _RAISED_LABEL.fullmatch(label) or (is_exponent and label in _SUFFIXES):
+        is_term = is_exponent and not _SIGNS.isdisjoint(label) and any(map(str.isalnum, label))
+        return f"^({label})" if is_term and not _WORD.search(label) else text
+    if is_exponent and label == text and _BASE.search(before):
+        return f"^{label}" if len(label) == 1 or _RAISED_NUMBER.fullmatch(label) else f"^({label})"
+    return f"{' ' if before[-1:].strip() else ''}[{label}]"
 
 
 def list_number(number: int, kind: str) -> str:

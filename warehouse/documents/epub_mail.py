@@ -3,6 +3,7 @@
 ebooklib, the package that everybody names, is under the AGPL; a book is zipped XHTML with one list of what to read.
 """
 
+import base64
 import mimetypes
 import posixpath
 import re
@@ -10,6 +11,8 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from email import policy
+from email.errors import HeaderParseError
+from email.header import decode_header
 from email.message import Message
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
@@ -128,7 +131,7 @@ _FORWARDED = ("message/rfc822", "message/global")
 def read_mail(stream: BinaryIO, reading: Reading) -> Document:
     """A message: its plain text, else that of its HTML, its headers as metadata, and what is attached."""
     data = stream.read()
-    message = BytesParser(policy=policy.default).parsebytes(decode(data).encode() if data.startswith(UTF16) else data)
+    message = BytesParser(policy=_MailPolicy()).parsebytes(decode(data).encode() if data.startswith(UTF16) else data)
     subject = _header(message, "Subject")
     metadata: dict[str, object] = {name.lower(): _header(message, name) for name in _HEADERS}
     with suppress(ValueError, TypeError, IndexError, OverflowError):  # then it stays as it is written
@@ -155,6 +158,30 @@ def read_mail(stream: BinaryIO, reading: Reading) -> Document:
         raise FaultError("it has no text: nothing but attachments, or nothing at all")
     names = [*files.attached, *files.unread]
     return builder.document(subject, {**metadata, "attachments": names}, files.attached, files.unread)
+
+
+class _MailPolicy(policy.EmailPolicy):
+    """The standard library's reading of messages, with the encodings of headers read as those of texts are."""
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        name, value = super().header_source_parse(sourcelines)
+        with suppress(FaultError):
+            value = value if value.isascii() else decode(value.encode("utf-8", "surrogateescape"))
+        return name, _ENCODED_WORDS.sub(_in_utf8, value)
+
+
+_ENCODED_WORDS = re.compile(r"=\?[^?\s]+\?[bq]\?[^?\s]*\?=(?:\s+=\?[^?\s]+\?[bq]\?[^?\s]*\?=)*", re.IGNORECASE)
+
+
+def _in_utf8(words: re.Match[str]) -> str:
+    """Encoded words (RFC 2047) as one of UTF-8; those that cannot be decoded as they are."""
+    text = ""
+    try:
+        for data, charset in decode_header(words[0]):
+            text += data if isinstance(data, str) else decode(data, (charset or "").partition("*")[0])
+    except (HeaderParseError, FaultError):
+        return words[0]
+    return f"=?utf-8?b?{base64.b64encode(text.encode()).decode()}?="
 
 
 class _AttachedFiles:
@@ -250,7 +277,7 @@ def _text(part: Message) -> str:
         return document.text
     text = decode(data, charset)
     if kind == "calendar":
-        return "\n".join(map(_event, _EVENT.findall(_FOLD.sub("", text))))
+        return "\n".join(map(_event, _EVENT.finditer(_FOLD.sub("", text))))
     if str(part.get_param("format")).lower() == "flowed":  # RFC 3676: a space at the end of a line goes on
         is_kept = str(part.get_param("delsp")).lower() != "yes"
         lines = re.sub(r"^ ", "", text.replace("\r\n", "\n"), flags=re.MULTILINE)
@@ -259,23 +286,39 @@ def _text(part: Message) -> str:
 
 
 _FOLD = re.compile(r"\r?\n[ \t]")  # RFC 5545, 3.1
-_EVENT = re.compile(r"^BEGIN:VEVENT\s*$(.*?)^END:VEVENT", re.MULTILINE | re.DOTALL)
-_PROPERTY = re.compile(r"^(SUMMARY|DTSTART|DTEND|LOCATION|DESCRIPTION)(?:;[^:\r\n]*)?:(.*?)\r?$", re.MULTILINE)
+_EVENT = re.compile(r"^BEGIN:V(EVENT|TODO|JOURNAL)\s*$(.*?)^END:V\1", re.MULTILINE | re.DOTALL)
+_ALARM = re.compile(r"^BEGIN:VALARM\s*$.*?^END:VALARM", re.MULTILINE | re.DOTALL)
+_PROPERTY = re.compile(r"""^([A-Z-]+)((?:;(?:"[^"\r\n]*"|[^":\r\n])*)?):(.*?)\r?$""", re.MULTILINE)
+_ZONE = re.compile(r";TZID=\"?([^\";]+)")
+_LABELS = {
+    "SUMMARY": "",
+    "STATUS": "status: ",
+    "DTSTART": "start: ",
+    "DTEND": "end: ",
+    "DUE": "due: ",
+    "DURATION": "duration: ",
+    "RRULE": "repeats: ",
+    "LOCATION": "location: ",
+    "DESCRIPTION": "description: ",
+}
+"""The properties of an event or task that are read (RFC 5545, 3.8), and what stands before each."""
 _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?")
 
 
-def _event(event: str) -> str:
-    """An event of a calendar as a line: `Dam walk; start: 2026-03-10 09:00 UTC; location: Weir`."""
-    stated: dict[str, str] = dict(reversed(_PROPERTY.findall(event)))  # of two the first counts
+def _event(event: re.Match[str]) -> str:
+    """An event or task of a calendar as a line: `Dam walk; start: 2026-03-10 09:00 UTC; location: Weir`."""
+    stated: dict[str, str] = {}
+    for name, parameters, value in _PROPERTY.findall(_ALARM.sub("", event[2])):
+        shown = value.lower().strip() if name == "STATUS" else _moment(value.strip())
+        zone = _ZONE.search(parameters)
+        stated.setdefault(name, f"{shown} {zone[1]}" if zone and shown else shown)
+    line = "; ".join(f"{label}{stated[name]}" for name, label in _LABELS.items() if stated.get(name))
+    return re.sub(r"\\([,;\\])", r"\1", re.sub(r"\\[nN]", " ", line))
 
-    def moment(name: str) -> str:
-        found = _MOMENT.fullmatch(stated.get(name, "").strip())
-        if found is None:
-            return stated.get(name, "")
-        year, month, day, hour, minute, zone = found.groups()
-        return f"{year}-{month}-{day}" + (f" {hour}:{minute}{' UTC' if zone else ''}" if hour else "")
 
-    parts = {"": stated.get("SUMMARY"), "start: ": moment("DTSTART"), "end: ": moment("DTEND")}
-    parts |= {"location: ": stated.get("LOCATION"), "description: ": stated.get("DESCRIPTION")}
-    shown = "; ".join(f"{name}{value.strip()}" for name, value in parts.items() if value and value.strip())
-    return re.sub(r"\\([,;\\])", r"\1", re.sub(r"\\[nN]", " ", shown))
+def _moment(value: str) -> str:
+    found = _MOMENT.fullmatch(value)
+    if found is None:
+        return value
+    year, month, day, hour, minute, universal = found.groups()
+    return f"{year}-{month}-{day}" + (f" {hour}:{minute}{' UTC' if universal else ''}" if hour else "")

@@ -218,7 +218,9 @@ def _replace_by_text(element: Any, text: str) -> None:
 
 
 def _make_plain(root: Any) -> None:
-    """Writes superscripts and equations as text, and takes out what is hidden."""
+    """Writes symbols, superscripts and equations as text, and takes out what is hidden."""
+    for symbol in list(root.iter(f"{_W}sym")):
+        _replace_by_text(symbol, _symbol(symbol))
     for mark in list(root.iter(f"{_W}vanish", f"{_W}vertAlign")):
         run = mark.getparent().getparent()
         if run is None or run.tag != f"{_W}r" or run.getparent() is None:
@@ -226,44 +228,106 @@ def _make_plain(root: Any) -> None:
         if mark.tag == f"{_W}vanish":
             if mark.get(f"{_W}val") not in {"0", "false", "off"}:
                 run.getparent().remove(run)
-        elif mark.get(f"{_W}val") == "superscript" and (texts := run.findall(f"{_W}t")):
-            before = run.getprevious()
-            text = "".join(one.text or "" for one in texts)
-            texts[0].text = raised(_words(before)[0] if before is not None else "", text)
-            for one in texts[1:]:
-                one.text = ""
+        elif mark.get(f"{_W}val") == "superscript":
+            _write_raised(run)
     for equation in list(root.iter(f"{_M}oMath")):
         _replace_by_text(equation, _equation(equation))
 
 
+def _write_raised(run: Any) -> None:
+    """Writes a superscript, which may go on in the next runs, as text."""
+    runs = [run]
+    while (following := runs[-1].getnext()) is not None and _value(following.find(_VERTICAL)) == "superscript":
+        runs.append(following)
+    texts = [text for one in runs for text in one.findall(f"{_W}t")]
+    raw = "".join(one.text or "" for one in texts)
+    if raw:
+        before = run.getprevious()
+        texts[0].text = raised(_words(before)[0] if before is not None else "", raw)
+        for one in texts[1:]:
+            one.text = ""
+        for one in runs:
+            one.find(_VERTICAL).set(f"{_W}val", "baseline")
+
+
+_VERTICAL = f"{_W}rPr/{_W}vertAlign"
+
+
 def _equation(element: Any) -> str:
-    """An equation on one line: `(a + b)/2`, `x^2`, `√y`."""
-    kind = str(element.tag).rsplit("}", 1)[-1]
+    """An equation on one line: `(a + b)/2`, `x^2`, `√y`, `sin t`, `[a, b; c, d]`."""
+    kind = _kind(element)
     if kind == "t":
         return element.text or ""
-    parts = [_equation(child) for child in element if isinstance(child.tag, str) and not child.tag.endswith("Pr")]
-    if kind not in _SIGNS:
-        return "".join(parts)
-    sign = element.find(f"{_M}naryPr/{_M}chr")
-    begin = sign.get(f"{_M}val") if sign is not None else "∫" if kind == "nary" else ""
-    return begin + "".join(f"{sign}{_grouped(part)}" for sign, part in zip(_SIGNS[kind], parts, strict=False) if part)
+    children = [child for child in element if isinstance(child.tag, str) and not child.tag.endswith("Pr")]
+    parts = [_equation(child) for child in children]
+    properties = element.find(f"{_M}{kind}Pr")
+
+    def stated(name: str, default: str) -> str:
+        found = properties.find(f"{_M}{name}") if properties is not None else None
+        return default if found is None else found.get(f"{_M}val") or ""
+
+    if kind in _ENCLOSED:
+        begin, between, end = _ENCLOSED[kind]
+        joined = stated("sepChr", between).join(parts)
+        return f"{stated('begChr', begin)}{joined}{stated('endChr', end)}"
+    if kind in _MARKED:
+        return _grouped("".join(parts)) + stated("chr", _MARKED[kind])
+    if kind in _SIGNS:
+        begin = stated("chr", "∫") if kind == "nary" else ""
+        return begin + "".join(
+            f"{sign}{_grouped(part)}" for sign, part in zip(_SIGNS[kind], parts, strict=False) if part
+        )
+    text = parts[0] if parts else ""
+    for (before, child), part in zip(pairwise(children), parts[1:], strict=True):
+        are_runs = _kind(before) == _kind(child) == "r" or kind == "r"
+        text += f" {part}" if not are_runs and text[-1:].isalnum() and part[:1].isalnum() else part
+    return text
 
 
+def _kind(element: Any) -> str:
+    return str(element.tag).rsplit("}", 1)[-1]
+
+
+_ENCLOSED = {"d": ("(", "|", ")"), "m": ("[", "; ", "]"), "mr": ("", ", ", ""), "eqArr": ("", "; ", "")}
+"""What stands before, between and behind the parts of brackets, of a matrix and its rows, and of equations."""
+_MARKED = {"acc": "\u0302", "bar": "\u0305", "groupChr": "\u23df"}
+"""The sign over or under a part, unless it is stated."""
 _SIGNS = {
     "f": ("", "/"),
     "sSup": ("", "^"),
     "sSub": ("", "_"),
     "sSubSup": ("", "_", "^"),
+    "sPre": ("_", "^", " "),
     "rad": ("", "√"),
     "nary": ("_", "^", " "),
-    "d": ("",),
-    "m": ("", *["; "] * 20),
+    "func": ("", " "),
+    "limLow": ("", "_"),
+    "limUpp": ("", "^"),
 }
-"""Signs before the parts of a fraction, a power, an index, a root (after its degree), a sum, brackets and a matrix."""
+"""Signs before the parts of a fraction, a power, an index, a root (after its degree), a sum, a function, a limit."""
 
 
 def _grouped(text: str) -> str:
-    return text if len(text) < 2 or text.isalnum() or (text[0], text[-1]) == ("(", ")") else f"({text})"
+    return text if len(text) < 2 or text.isalnum() or _IN_BRACKETS.fullmatch(text) else f"({text})"
+
+
+_IN_BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
+
+
+def _symbol(element: Any) -> str:
+    """The character of a symbol, in Symbol's own encoding that of Unicode."""
+    code = element.get(f"{_W}char") or ""
+    number = int(code, 16) if re.fullmatch(r"[0-9A-Fa-f]{1,4}", code) else 0
+    if element.get(f"{_W}font") == "Symbol" and number & 0xFF00 in {0, 0xF000}:
+        return chr(number & 0xFF).translate(_SYMBOLS)
+    return chr(number)
+
+
+_SYMBOLS = str.maketrans(
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz\xa3\xa5\xae\xb3\xb4\xb7\xb8\xb9\xbb\xb6\xd6\xe5",
+    "ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖαβχδεφγηιϕκλμνοπθρστυϖωξψζ≤∞→≥×•÷≠≈∂√∑",
+)
+"""The letters of the font Symbol, and its signs that formulas use (Unicode's mapping table of it, SYMBOL.TXT)."""
 
 
 def _words(element: Any) -> tuple[str, int, int]:

@@ -18,16 +18,21 @@ _STOPS = (".", "!", "?", "。")
 
 
 def spread(rows: Iterable[Iterable[Cell]]) -> Iterator[list[str]]:
-    """The rows of a grid, in which a cell fills each column and row that it spans."""
-    grid = _Grid()
-    for cells in rows:
+    """The rows of a grid, in which a cell fills each column and row that it spans.
+
+    What spans columns in which no cell of any row begins, spans less.
+    """
+    kept = [list(row) for row in rows]
+    grid = _Grid(max((1 + sum(max(1, width) for _, width, _ in row[:-1]) for row in kept), default=1))
+    for cells in kept:
         yield grid.row(cells)
 
 
 class _Grid:
     """The spans that go on in the next row of a table, and how many characters may still be repeated."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int) -> None:
+        self._width = width
         self._spans: dict[int, tuple[str, int]] = {}  # by column: a text of the rows above, and the rows it goes on for
         self._above: list[str] = []
         self._left = _FREE_CHARACTERS
@@ -41,7 +46,7 @@ class _Grid:
             above = self._above[len(row)] if len(row) < len(self._above) else ""
             shown = self._repeated(above) if text is None else text
             self._left += _MOST_REPEATED * (len(shown) + 1)
-            for number in range(min(max(1, width), self._left)):
+            for number in range(max(1, min(width, self._width - len(row), self._left))):
                 if height > 1:
                     self._spans[len(row)] = shown, height - 1
                 row.append(self._repeated(shown) if number else shown)
@@ -69,8 +74,9 @@ def table_groups(
     """The rows of a table in groups of one passage, with the numbers of their first and last row.
 
     The first row of two cells or more, and the first one after an empty row, names the columns if its cells are short,
-    different words, or years. A group begins with these names, and ends with each of its rows as a sentence: `Name:
-    Ada; Born: 1815.` Names that would take more than a quarter of each passage are in the sentences only.
+    different words, or years; a value alone in the first row of all is a title, which has no column. A group begins
+    with these names, and ends with each of its rows as a sentence: `Name: Ada; Born: 1815.` Names that would take more
+    than a quarter of each passage are in the sentences only.
     """
     group = _Group()
     may_name = True
@@ -81,6 +87,9 @@ def table_groups(
         if not cells:
             may_name = True
             continue
+        values = sum(map(bool, cells))
+        if values == 1 and not group.first:  # a title above the table, wherever it stands
+            cells = cells[-1:]
         if may_name and len(cells) > 1 and _are_names(cells):
             yield from group.text()
             group = _Group(cells, " | ".join(cells), number)
@@ -91,7 +100,7 @@ def table_groups(
                 yield from group.text()
                 group = _Group(group.names, group.head, is_wide=group.is_wide)
             group.add(number, cells)
-        may_name = may_name and len(cells) < 2
+        may_name = may_name and values < 2
     yield from group.text()
 
 
@@ -114,7 +123,7 @@ class _Group:
     def _parts(self, cells: Sequence[str]) -> tuple[str, str]:
         """The row, and its sentence, which one value alone does not make."""
         filled = [number for number, cell in enumerate(cells) if cell]
-        line = cells[filled[0]] if len(filled) == 1 and not self.names else " | ".join(cells)
+        line = " | ".join(cells)
         if not self.names or (len(filled) == 1 and not self.is_wide):
             return line, ""
         names = [*self.names, *[""] * (len(cells) - len(self.names))]
@@ -139,10 +148,11 @@ class _Group:
 
 
 def _are_names(cells: Sequence[str]) -> bool:
-    """Returns whether a row names columns; blank cells may stand above the names of rows."""
-    named = cells[next(number for number, cell in enumerate(cells) if cell) :]
+    """Returns whether a row names columns, two or more; blank cells are columns without a name."""
+    named = list(filter(None, cells))
     numbers = [cell for cell in named if cell[:1].isdigit()]
     are_years = len(numbers) != 1 and all(map(_YEAR.fullmatch, numbers))
-    is_short = all(0 < len(cell) <= _LONGEST_NAME for cell in named)
-    are_different = 1 < len(set(named)) == sum(1 for _ in groupby(named))  # one that spans columns names each of them
-    return is_short and are_years and are_different and len(numbers) < len(cells)
+    is_short = max(map(len, named)) <= _LONGEST_NAME
+    # one that spans columns names each of them
+    are_different = 1 < len(set(named)) == sum(1 for name, _ in groupby(cells) if name)
+    return is_short and are_years and are_different and cells[0] not in numbers

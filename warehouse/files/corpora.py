@@ -261,7 +261,7 @@ def read_corpus(
         raise SourceError(f"{source} is a knowledge graph, not a corpus; name it with --graph.")
     # Documents, and what other packages read, need not be text.
     others = lambda: {*DOCUMENTS, *formats_of_others()}  # noqa: E731
-    records.check_source(source, CORPUS_FORMATS, accepts_folder=True, others=others, decoded=TEXTS)
+    records.check_source(source, CORPUS_FORMATS, accepts_folder=True, others=others)
     if source.is_dir():
         found = read_folder(source, convert=convert, follow_links=follow_links, unread=unread)
         return records.guarded(source, found, "record")

@@ -13,6 +13,8 @@ from polyhop.warehouse.files.records import FaultError, encoding_fault
 
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _WESTERN = "windows-1252"  # HTML standard, section 13.2.3.2: what a page is in that says nothing
+_UTF8 = "utf-8-sig"
+_DAMAGED = "polyhop-damaged-utf8"  # how bytes are read that are no UTF-8, as Python's codecs call it
 _ACCENTS = 3  # one letter of so many may be none of a to z; chosen: French has one of 25, Russian or Greek only such
 _BINARY = re.compile(r"[\x00-\x08\x0e-\x1a]")
 _SEPARATORS = ",;\t|"
@@ -24,12 +26,13 @@ def decode(data: bytes, label: str = "") -> str:
 
     A label means what the WHATWG Encoding Standard says: iso-8859-1 is windows-1252, gb2312 is GBK. Windows-1252, which
     browsers take without a label, counts only if the text is a Western one then: read so, Russian or Chinese would be a
-    text of accents.
+    text of accents. UTF-8 may be damaged: a stray byte in it is one of windows-1252, half a character is U+FFFD.
 
     Raises:
         FaultError: If it is none of these.
     """
-    return data.decode(encoding_of(data, label))
+    encoding = encoding_of(data, label)
+    return data.decode(encoding, _DAMAGED if encoding == _UTF8 else "replace")
 
 
 def encoding_of(data: bytes, label: str = "") -> str:
@@ -44,8 +47,10 @@ def encoding_of(data: bytes, label: str = "") -> str:
     labelled: str = known.codec_info.name if known is not None else label
     # 7-bit encodings such as iso-2022-jp look like ASCII, UTF-16 holds zero bytes
     is_certain = (b"\0" in data) if labelled.startswith("utf-16") else data.isascii()
-    for name in filter(None, (labelled if is_certain else "", "utf-8-sig", labelled, _WESTERN)):
+    for name in filter(None, (labelled if is_certain else "", _UTF8, labelled, _WESTERN)):
         with suppress(LookupError, ValueError):  # a label may name what is no encoding of texts
+            if name == _UTF8 and (labelled == "utf-8" or _is_nearly_utf8(data)):
+                return name
             text = data.decode(name)
             if name != _WESTERN or labelled or _is_western(text):
                 return name
@@ -53,7 +58,25 @@ def encoding_of(data: bytes, label: str = "") -> str:
         data.decode()
     except UnicodeDecodeError as error:
         raise FaultError(f"the file is {encoding_fault(error)}; save it as UTF-8") from error
-    return "utf-8-sig"
+    return _UTF8
+
+
+def _is_nearly_utf8(data: bytes) -> bool:
+    """Returns whether at least as many characters outside ASCII are whole ones of UTF-8 as are damaged."""
+    text = data.decode(_UTF8, "replace")
+    damaged = text.count("\ufffd")
+    return 0 < damaged * 2 <= sum(character > "\x7f" for character in text)
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    damaged = error.object[error.start : error.end]
+    is_half = len(damaged) > 1 or error.end == len(error.object)
+    return "\ufffd" if is_half else damaged.decode(_WESTERN, "replace"), error.end
+
+
+codecs.register_error(_DAMAGED, _replaced)
 
 
 def _is_western(text: str) -> bool:

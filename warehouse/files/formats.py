@@ -77,12 +77,12 @@ INSTALL_OFFICE = install_words("office")
 
 DOCUMENTS: Mapping[str, DocumentFormat] = {
     ".pdf": DocumentFormat("office:read_pdf", package="pypdfium2", module="pypdfium2", revision=2),
-    ".docx": DocumentFormat("office:read_word", package="python-docx", module="docx", revision=2),
-    ".pptx": DocumentFormat("office:read_slides", package="python-pptx", module="pptx", revision=2),
-    ".xlsx": DocumentFormat("office:read_sheets", package="openpyxl", module="openpyxl", revision=3),
-    ".epub": DocumentFormat("epub_mail:read_epub", revision=2),
-    ".eml": DocumentFormat("epub_mail:read_mail", has_signature=False, revision=3),
-    ".csv": DocumentFormat("office:read_csv", has_signature=False, revision=2),
+    ".docx": DocumentFormat("office:read_word", package="python-docx", module="docx", revision=3),
+    ".pptx": DocumentFormat("office:read_slides", package="python-pptx", module="pptx", revision=3),
+    ".xlsx": DocumentFormat("office:read_sheets", package="openpyxl", module="openpyxl", revision=4),
+    ".epub": DocumentFormat("epub_mail:read_epub", revision=3),
+    ".eml": DocumentFormat("epub_mail:read_mail", has_signature=False, revision=4),
+    ".csv": DocumentFormat("office:read_csv", has_signature=False, revision=3),
 }
 """Formats of documents, which folders are searched for: each file is one record, and so is each attached to it.
 

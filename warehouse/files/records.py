@@ -6,6 +6,7 @@ What breaks a rule becomes a BadRecord with the reason in words, never an except
 import codecs
 import errno
 import gzip
+import io
 import json
 import math
 import os
@@ -40,10 +41,15 @@ class Line:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Opens a file for reading bytes, unpacking it if its name ends in .gz."""
-    if path.name.lower().endswith(".gz"):
-        return cast("BinaryIO", gzip.open(path, "rb"))
-    return path.open("rb")
+    """Opens a file for reading bytes, unpacking it if its name ends in .gz; UTF-16 with its mark comes as UTF-8."""
+    opened = gzip.open if path.name.lower().endswith(".gz") else open
+    stream = cast("BinaryIO", opened(path, "rb"))
+    if stream.read(2) in _UTF16:
+        with stream:
+            stream.seek(0)
+            return io.BytesIO(stream.read().decode("utf-16", "replace").encode())
+    stream.seek(0)
+    return stream
 
 
 def read_lines(stream: BinaryIO, limit: int = MAX_RECORD_BYTES) -> Iterator[Line]:
@@ -83,8 +89,6 @@ _MAGIC = (
     (b"PK\x03\x04", "a ZIP archive or office document; unpack it first"),
     (b"\x1f\x8b", "gzip; rename it to end in .gz"),
     (b"PAR1", "parquet; rename it to end in .parquet"),
-    (b"\xff\xfe", "UTF-16; save it as UTF-8"),
-    (b"\xfe\xff", "UTF-16; save it as UTF-8"),
 )
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _SAMPLE_BYTES = 8192  # of a file's beginning; chosen: binary formats show themselves there
@@ -122,12 +126,10 @@ def check_source(
     *,
     accepts_folder: bool,
     others: Callable[[], Collection[str]] = frozenset,
-    decoded: Collection[str] = (),
 ) -> None:
     """Makes sure that a file or folder can be read at all, with one of the `known` suffixes.
 
-    Suffixes that `others` read, which may be binary, are asked for only about a file that has none of these; readers of
-    the `decoded` ones take UTF-16, too.
+    Suffixes that `others` read, which may be binary, are asked for only about a file that has none of these.
     """
     try:
         if not path.exists():
@@ -149,14 +151,14 @@ def check_source(
     if suffix not in known and suffix in others():
         return
     if not suffix.endswith(_PACKED):
-        _check_text(path, sample, takes_utf16=suffix in decoded)
+        _check_text(path, sample)
     if suffix not in known:
         names = ", ".join(sorted({*known, *others()}))
         raise SourceError(f"{path} has an unknown format; known formats are {names}.")
 
 
-def _check_text(path: Path, sample: bytes, *, takes_utf16: bool) -> None:
-    if takes_utf16 and sample.startswith(_UTF16):
+def _check_text(path: Path, sample: bytes) -> None:
+    if sample.startswith(_UTF16):
         return
     kind = next((words for magic, words in _MAGIC if sample.startswith(magic)), None)
     control_count = sum(byte in _CONTROL for byte in sample)

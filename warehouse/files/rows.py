@@ -6,11 +6,12 @@ A line that is not an object becomes a BadRecord.
 import codecs
 import csv
 import json
+import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -167,12 +168,14 @@ class NoColumnError(SourceError):
 
 
 def csv_rows(path: Path, needed: Collection[str]) -> Iterator[records.Row | BadRecord]:
-    """The rows of a CSV file with names in its first row, in lower case; no empty cells.
+    """The rows of a CSV file with names in its first row, in lower case; of empty cells at most the needed one.
 
-    Its first lines show its separator, and whether it is in UTF-8 or in windows-1252.
+    Its first lines show its separator, and whether it is in UTF-8 or in windows-1252. Ids that are all whole numbers
+    with a point are whole numbers, as pandas writes them if one is missing.
     """
     csv.field_size_limit(records.MAX_RECORD_BYTES)
     encoding, separator, skipped = _dialect(path)
+    whole = _whole_ids(path, encoding, separator, skipped)
     with records.open_bytes(path) as stream:
         lines = _Lines(records.read_lines(stream), encoding)
         for _ in range(skipped):
@@ -188,7 +191,7 @@ def csv_rows(path: Path, needed: Collection[str]) -> Iterator[records.Row | BadR
                 if header and cells:
                     if len(cells) > len(header):
                         raise records.FaultError(f"the row has {len(cells)} cells, but there are {len(header)} columns")
-                    yield records.Row(start, {name: cell for name, cell in zip(header, cells, strict=False) if cell})
+                    yield records.Row(start, _fields(header, cells, needed, whole))
                 elif cells:
                     header = [cell.strip().lower() for cell in cells]
                     require_column(header, path, needed)
@@ -200,6 +203,31 @@ def csv_rows(path: Path, needed: Collection[str]) -> Iterator[records.Row | BadR
                 yield records.bad_record(path.name, start, f"not CSV: {error}{extent}", lines.excerpt)
             except records.FaultError as fault:
                 yield records.bad_record(path.name, start, str(fault), lines.excerpt)
+
+
+def _fields(header: Sequence[str], cells: Sequence[str], needed: Collection[str], whole: str) -> dict[str, str]:
+    fields = {name: cell for name, cell in zip(header, cells, strict=False) if cell}
+    if needed and fields.keys().isdisjoint(needed):  # it is empty, not missing
+        fields[next(name for name in header if name in needed)] = ""
+    if whole in fields:
+        fields[whole] = fields[whole].partition(".")[0]
+    return fields
+
+
+def _whole_ids(path: Path, encoding: str, separator: str, skipped: int) -> str:
+    """The column of ids if all of them are whole numbers with a point, else ""; most often the first id decides."""
+    with records.open_bytes(path) as stream, suppress(csv.Error, records.FaultError):
+        rows = csv.reader(islice(_Lines(records.read_lines(stream), encoding), skipped, None), delimiter=separator)
+        header = [cell.strip().lower() for cell in next(filter(None, rows), ())]
+        name = next((name for name in records.ID_FIELDS if name in header), "")
+        column = header.index(name) if name else 0
+        ids = (row[column] for row in rows if len(row) > column and row[column])
+        if name and all(map(_WHOLE.fullmatch, ids)):
+            return name
+    return ""
+
+
+_WHOLE = re.compile(r"-?\d+\.0")
 
 
 def _dialect(path: Path) -> tuple[str, str, int]:

@@ -6,7 +6,7 @@ is kept if nothing else is there.
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import dropwhile
 
@@ -42,6 +42,7 @@ _PARAGRAPHS = frozenset(
 _LISTS = frozenset(("ol", "ul"))
 _LINES = frozenset(("br", "caption", "dd", "dt", "li", "option", "tr"))
 _CELLS = frozenset(("td", "th"))
+_ALL_ROWS = 65_534  # that a cell may span, and does by rowspan=0 (HTML standard, section 4.9.11)
 _MAIN_SHARE = 0.25  # of the text that is not around it: a smaller <main> or <article> is not all of the page. Chosen.
 _FEWEST_LINKS = 3  # chosen, as Readability's rule of 2010
 
@@ -95,22 +96,92 @@ class _Table:
     """An open table: its rows, and the pieces of the open cell with what it spans."""
 
     rows: list[list[Cell]] = field(default_factory=list)
+    tags: list[list[str]] = field(default_factory=list)  # of the cells of each row
     cell: list[str] | None = None
     spans: tuple[int, int] = (1, 1)
-    is_named: bool = False  # whether the open cell names a row or column
+    has_names: bool = False
+    filled: int = 0  # closed cells with a text
+    inner: int = 0  # open tables in the open cell, whose texts are its text
+
+    @property
+    def is_named(self) -> bool:
+        """Returns whether the open cell names a row or column."""
+        return self.cell is not None and self.tags[-1][-1] == "th"
+
+    @property
+    def has_data(self) -> bool:
+        """Returns whether its cells so far are those of data, not of a page's layout."""
+        return self.has_names or self.filled > 1
+
+    def open_row(self) -> None:
+        self.close_cell()
+        self.rows.append([])
+        self.tags.append([])
 
     def open_cell(self, tag: str, attributes: Mapping[str, str]) -> None:
         self.close_cell()
-        self.is_named = tag == "th"
+        if not self.rows:
+            self.open_row()
+        self.tags[-1].append(tag)
+        self.has_names = self.has_names or tag == "th"
         columns, rows = (attributes.get(name, "") for name in ("colspan", "rowspan"))
-        self.spans = (int(columns) if columns.isdecimal() else 1, int(rows) if rows.isdecimal() else 1)
+        self.spans = (int(columns) if columns.isdecimal() else 1, int(rows) or _ALL_ROWS if rows.isdecimal() else 1)
         self.cell = []
 
     def close_cell(self) -> None:
         if self.cell is not None:
-            self.rows = self.rows or [[]]
-            self.rows[-1].append((" ".join("".join(self.cell).split()), *self.spans))
+            text = " ".join("".join(self.cell).split())
+            self.rows[-1].append((text, *self.spans))
+            self.filled += bool(text)
             self.cell = None
+
+    def end_inner(self, tag: str) -> None:
+        """A row or table in the open cell ends."""
+        pieces = self.cell if self.cell is not None else []
+        while pieces and not pieces[-1].strip("; \n"):
+            pieces.pop()
+        if pieces:
+            pieces.append("; " if tag == "tr" else " ")
+        self.inner -= tag == "table"
+
+    def texts(self) -> Iterator[list[str]]:
+        """The texts of its rows; `Maker: Sulzer` if each row begins with its name, and none names the columns."""
+        self.close_cell()
+        wide = [tags for tags in self.tags if len(tags) > 1]
+        is_named = bool(wide) and all(tags[0] == "th" and "th" not in tags[1:] for tags in wide)
+        for name, *values in spread(self.rows) if is_named else ():
+            value = "; ".join(value for value in values if value not in {"", name})
+            yield [f"{name.rstrip(': ')}: {value}" if name and value else name or value]
+        if not is_named:
+            yield from spread(self.rows)
+
+
+@dataclass(slots=True)
+class _List:
+    """An open list; in one that counts down to 1 its numbers are known at its end."""
+
+    kind: str  # of its numbers, "" without them
+    number: int
+    step: int = 1
+    written: list[tuple[list[str], int, int]] = field(default_factory=list)  # where each number stands, if they change
+
+    @classmethod
+    def of(cls, tag: str, attributes: Mapping[str, str]) -> "_List":
+        start = attributes.get("start", "")
+        is_down = "reversed" in attributes
+        first = int(start) if start.isdecimal() else int(not is_down)
+        return cls(attributes.get("type", "1") if tag == "ol" else "", first, -1 if is_down else 1)
+
+    def write(self, pieces: list[str], number: int) -> None:
+        if self.kind:
+            if self.step < 0:
+                self.written.append((pieces, len(pieces), number))
+            pieces.append(f"{list_number(number, self.kind)}. ")
+
+    def close(self) -> None:
+        last = self.number + 1
+        for pieces, position, number in self.written if last < 1 else ():
+            pieces[position] = f"{list_number(number - last + 1, self.kind)}. "
 
 
 class Page:
@@ -122,7 +193,8 @@ class Page:
         self._counts: Counter[str] = Counter()
         self._headings: dict[str, list[str]] = {}
         self._open = ""
-        self._lists: list[tuple[str, int]] = []  # kind and next number of each open list, "" of one without numbers
+        self._lists: list[_List] = []
+        self._numbers: list[tuple[_List, int]] = []  # of the open items whose text has not begun
         self._tables: list[_Table | None] = []  # None for a table that lays out a page
         self._raised: list[tuple[list[str], int, bool]] = []  # where each open <sup> begins, and whether it is a link
 
@@ -147,15 +219,12 @@ class Page:
         self._count(tag, 1, is_hidden=is_hidden, is_around=is_around)
         self._separate(tag, attributes)
         if tag in _LISTS:
-            kind = attributes.get("type", "1") if tag == "ol" else ""
-            start = attributes.get("start", "1")
-            self._lists.append((kind, int(start) if start.isdecimal() else 1))
+            self._lists.append(_List.of(tag, attributes))
         elif tag == "li" and self._lists and not self._counts["hidden"]:
-            kind, number = self._lists[-1]
-            value = attributes.get("value", "")
-            number = int(value) if value.isdecimal() else number
-            self._lists[-1] = kind, number + 1
-            self._pieces.append(f"{list_number(number, kind)}. " if kind else "")
+            of_list, value = self._lists[-1], attributes.get("value", "")
+            number = int(value) if value.isdecimal() else of_list.number
+            of_list.number = number + of_list.step
+            self._numbers.append((of_list, number))
         elif tag == "a":
             self._blocks[-1].links += 1
             self._raised[-1:] = [(pieces, start, True) for pieces, start, _ in self._raised[-1:]]
@@ -179,15 +248,24 @@ class Page:
                 del pieces[start:]
                 pieces.append(raised("".join(piece[-_LONGEST_BASE:] for piece in pieces[-2:]), text, is_mark=is_mark))
         if tag in _LISTS and self._lists:
-            self._lists.pop()
-        if tag == "table" and self._tables:
+            self._lists.pop().close()
+        if tag == "li":
+            self._numbers.clear()
+        self._end_block(tag)
+        if tag == self._open:
+            self._open = ""
+
+    def _end_block(self, tag: str) -> None:
+        table = self._table
+        if table is not None and table.inner:
+            if tag in {"table", "tr"}:
+                table.end_inner(tag)
+        elif tag == "table" and self._tables:
             self._close_table()
         elif tag in _LISTS and self._counts["list"]:
             self._pieces.append("\n")
         elif tag in _PARAGRAPHS:
             self._next_block(0)
-        if tag == self._open:
-            self._open = ""
 
     def data(self, text: str) -> None:
         """Text between tags, entities resolved."""
@@ -196,6 +274,10 @@ class Page:
             self._headings[self._open].append(text)
         if counts["hidden"]:
             return
+        if self._numbers and not text.isspace():
+            for of_list, number in self._numbers:
+                of_list.write(self._pieces, number)
+            self._numbers.clear()
         block = self._blocks[-1]
         self._pieces.append(text if counts["pre"] else text.replace("\n", " "))
         length = len(text) if not text.isspace() else 0
@@ -242,13 +324,17 @@ class Page:
         """Puts between the text before a tag and that in it what separates them."""
         table = self._table
         is_inner_list = tag in _LISTS and self._counts["list"] > 1
-        if tag == "table":
+        if table is not None and table.cell is not None and tag == "table" and (table.inner or table.has_data):
+            table.inner += 1
+        if table is not None and table.cell is not None and table.inner:
+            if tag in _CELLS or tag in _PARAGRAPHS or tag in _LINES:
+                table.cell.append(" ")
+        elif tag == "table":
             self._lay_out()
             self._next_block(0)
             self._tables.append(None if attributes.get("role") == "presentation" else _Table())
         elif table is not None and tag == "tr":
-            table.close_cell()
-            table.rows.append([])
+            table.open_row()
         elif table is not None and tag in _CELLS:
             table.open_cell(tag, attributes)
         elif table is not None and tag in _LEVELS and len(table.rows) < 2 and not table.is_named:
@@ -272,9 +358,8 @@ class Page:
     def _close_table(self) -> None:
         table = self._tables.pop()
         if table is not None:
-            table.close_cell()
             block = self._blocks[-1]
-            groups = "\n\n".join(text for text, _ in table_groups(spread(table.rows)))
+            groups = "\n\n".join(text for text, _ in table_groups(table.texts()))
             block.pieces, block.is_code = [f"{block.text()}\n{groups}"], True
         self._next_block(0)
 
@@ -324,7 +409,7 @@ _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\r?\n|
 _FRONT_FIELD = re.compile(r"^([A-Za-z][\w-]{0,63}):[ \t]*(\S.*)", re.MULTILINE)
 _OWN_FIELDS = frozenset(("title", "text", "id"))
 _FOOTNOTE = re.compile(r'(class="footnote-definition-label">[^<]*</sup>)\s*<p>')  # on one line with its text
-_BARE_TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*)\s*>")
+_TAG = re.compile(r"</?([A-Za-z][\w.:-]*)(?:[\s/][^<>]*)?>")
 
 
 def read_text(data: bytes, stem: str) -> Document:
@@ -337,7 +422,7 @@ def read_markdown(data: bytes, stem: str) -> Document:
 
     Without markup: a line for each list item, tables as rows and sentences, code as it is. The title is the first
     heading of the first level, else the front matter's, else the file's stem. What looks like an element that HTML
-    does not have is text: `List<Pump>`.
+    does not have is text: `List<Pump>`, `<T extends Pump>`.
     """
     import pyromark
 
@@ -347,11 +432,11 @@ def read_markdown(data: bytes, stem: str) -> Document:
     stated = {name: value.strip().strip("\"'") for name, value in fields.items()}
     options = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_FOOTNOTES
     markup = pyromark.html(text[front.end() :] if front else text, options=options)
-    page = parse_page(_BARE_TAG.sub(_known_tag, _FOOTNOTE.sub(r"\1 ", markup)))
+    page = parse_page(_TAG.sub(_known_tag, _FOOTNOTE.sub(r"\1 ", markup)))
     found = page.document(page.heading("h1") or stated.get("title", "") or stem, is_whole=True)
     metadata: dict[str, object] = {name: value for name, value in stated.items() if name not in _OWN_FIELDS}
     return Document(found.title, found.text, found.sections, metadata)
 
 
 def _known_tag(match: re.Match[str]) -> str:
-    return match[0] if match[2].lower() in html_tags else f"&lt;{match[1]}{match[2]}&gt;"
+    return match[0] if match[1].lower() in html_tags else f"&lt;{match[0][1:-1]}&gt;"

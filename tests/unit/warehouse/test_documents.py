@@ -204,6 +204,48 @@ def test_an_email_in_an_odd_charset(tmp_path: Path, converter: Converter, charse
     assert record_of(tmp_path / "m.eml", converter).text.endswith(text)
 
 
+@pytest.mark.parametrize(
+    ("stated", "subject"),
+    [
+        (b"=?iso-8859-1?Q?Meyer=92s_1998=962003_40_=80?=", "Meyer’s 1998–2003 40 €"),
+        (b"=?us-ascii?Q?Meyer=92s?= mill", "Meyer’s mill"),
+        (b"=?gb2312?B?6UY=?=", "镕"),
+        (b"=?iso-8859-1?Q?Z=C3=BCri?=\n =?iso-8859-1?Q?ch?=", "Zürich"),
+        (b"=?x-nobody-knows?Q?Z=FCrich?=", "Zürich"),
+        (b"Meyer\x92s caf\xe9", "Meyer’s café"),
+    ],
+)
+def test_encodings_of_headers_are_those_of_texts(
+    tmp_path: Path, converter: Converter, stated: bytes, subject: str
+) -> None:
+    (tmp_path / "m.eml").write_bytes(b"Subject: " + stated + b"\nFrom: " + stated + b" <a@example.org>\n\ntext")
+    record = record_of(tmp_path / "m.eml", converter)
+    assert (record.title, record.metadata["from"]) == (subject, f"{subject} <a@example.org>")
+
+
+@pytest.mark.parametrize(
+    ("component", "text"),
+    [
+        ("BEGIN:VTODO\nSUMMARY:Grease\nDUE:20260310\nEND:VTODO", "Grease; due: 2026-03-10"),
+        (
+            "BEGIN:VEVENT\nBEGIN:VALARM\nDESCRIPTION:Reminder\nEND:VALARM\nSUMMARY:Walk\nEND:VEVENT",
+            "Walk",
+        ),
+        ("BEGIN:VEVENT\nSTATUS:CANCELLED\nSUMMARY:Walk\nEND:VEVENT", "Walk; status: cancelled"),
+        (
+            "BEGIN:VEVENT\nDTSTART;TZID=Europe/Zurich:20260405T140000\nDURATION:PT2H\nRRULE:FREQ=DAILY\nEND:VEVENT",
+            "start: 2026-04-05 14:00 Europe/Zurich; duration: PT2H; repeats: FREQ=DAILY",
+        ),
+    ],
+)
+def test_events_and_tasks_of_a_calendar_are_lines(
+    tmp_path: Path, converter: Converter, component: str, text: str
+) -> None:
+    head = "Subject: s\nContent-Type: text/calendar; charset=utf-8\n\n"
+    (tmp_path / "m.eml").write_text(f"{head}BEGIN:VCALENDAR\n{component}\nEND:VCALENDAR\n")
+    assert record_of(tmp_path / "m.eml", converter).text == text
+
+
 def encrypted_zip(path: Path) -> None:
     """Marks all members as encrypted."""
     path.write_bytes(re.sub(rb"(PK\x01\x02.{4}).", b"\\1\x01", made.word(path).read_bytes(), flags=re.DOTALL))
