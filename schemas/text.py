@@ -55,10 +55,10 @@ def proposition_id(text: str) -> str:
     return _short("proposition", text)
 
 
-INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200d\u200e\u200f\u2060\ufeff"))
-"""For `str.translate`: soft hyphens, joiners, marks of direction and other characters of no width go.
+INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200e\u200f\u2060\ufeff"))
+"""For `str.translate`: soft hyphens, marks of direction and other characters of no width go.
 
-Non-joiners (200c) stay: Persian separates words by them.
+Joiners and non-joiners (200c, 200d) stay: Persian, Indic scripts and emojis are written with them.
 """
 
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")

@@ -355,11 +355,17 @@ def test_tags_that_html_does_not_have_are_text(text: str) -> None:
     assert read_markdown(text.encode(), "m").text == text
 
 
-@pytest.mark.parametrize("character", "\u00ad\u200b\u200d\u200e\u200f\u2060\ufeff")
+@pytest.mark.parametrize("character", "\u00ad\u200b\u200e\u200f\u2060\ufeff")
 def test_characters_that_show_as_nothing_are_left_out(tmp_path: Path, character: str) -> None:
     (tmp_path / "a.txt").write_text(f"Kraft{character}werk", encoding="utf-8")
     (tmp_path / "a.html").write_text(f"<p>Kraft{character}werk", encoding="utf-8")
     assert {record.text for record in read_corpus(tmp_path) if isinstance(record, SourceRecord)} == {"Kraftwerk"}
+
+
+@pytest.mark.parametrize("text", ["می\u200cخواهم", "👩\u200d🔬", "ക്\u200dഷ"])
+def test_joiners_stay_which_scripts_and_emojis_are_written_with(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    assert [record.text for record in read_corpus(tmp_path) if isinstance(record, SourceRecord)] == [text]
 
 
 @pytest.mark.parametrize(
