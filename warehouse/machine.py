@@ -15,8 +15,6 @@ from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from threading import Event, Thread
 
-import psutil
-
 _STATUS = Path("/proc/self/status")
 _CPU = Path("/proc/cpuinfo")
 
@@ -92,6 +90,8 @@ def _processor() -> str:
 
 def private_bytes(process_id: int | None = None) -> int:
     """Memory that a process (this one by default) shares with no other, in bytes."""
+    import psutil
+
     memory = psutil.Process(process_id).memory_info()
     return int(memory.rss - getattr(memory, "shared", 0))  # macOS does not tell what is shared
 

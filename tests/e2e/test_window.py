@@ -102,7 +102,7 @@ def test_a_body_of_json_is_read_whatever_its_content_type(window: str, kind: str
         (
             "indexes/demo/ask",
             b'{"question": "x", "parameters": {"k1": null}}',
-            "parameters.k1 must be text or a number or true or false, not None.",
+            "parameters.k1 must be text or a number or true or false, not null.",
         ),
         ("indexes/demo/documents?file=..", b"", "file must be the name of a file with its ending"),
         ("jobs?index=demo&format=xml", b"", "format must be 'jsonl', 'json', 'csv', 'txt' or 'parquet', not 'xml'."),
