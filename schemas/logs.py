@@ -25,8 +25,8 @@ _TRUE = frozenset(("1", "true", "yes", "on"))
 def has_no_request_path(record: logging.LogRecord) -> bool:
     """Filters httpx's log records of requests to a server, whose addresses contain names from questions.
 
-    It stands here because LanceDB's package holds loggers, and so the module of a filter, until the process has ended:
-    a module that uses DuckDB would keep DuckDB's objects, which then complain at exit.
+    Defined here and not in the client: LanceDB's package keeps loggers, and with them the globals of their filters'
+    modules, until the process ends; DuckDB then reports its objects among those globals as leaked.
     """
     return "/api/v1/indexes/" not in record.getMessage()
 

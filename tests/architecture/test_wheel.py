@@ -157,7 +157,7 @@ class Published:
         self.downloads += 1
         shutil.copyfile(self.served, folder / ARCHIVE)
 
-    def place(self, *files: object) -> None:
+    def write(self, *files: object) -> None:
         self.module.place_files(self.archive, files or self.files, self.project, self.cache)
 
     @property
@@ -176,20 +176,20 @@ def test_files_are_placed_and_the_archive_is_downloaded_once_for_all_checkouts_u
 ) -> None:
     published.cache.mkdir()
     (published.cache / ARCHIVE).write_bytes(b"cut short")
-    published.place()
+    published.write()
     assert published.placed == CONTENT
     (published.project / "src/polyhop_weights/a.bin").write_bytes(b"damaged")
-    published.place()
+    published.write()
     assert published.placed == CONTENT
     assert published.downloads == 1
     assert [path.name for path in published.cache.iterdir()] == [ARCHIVE]
 
 
 def test_files_that_are_right_are_left_alone(published: Published) -> None:
-    published.place()
+    published.write()
     shutil.rmtree(published.cache)
     before = (published.project / "licenses/MIT.txt").stat()
-    published.place()
+    published.write()
     assert (published.project / "licenses/MIT.txt").stat().st_ino == before.st_ino
     assert not published.cache.exists()
 
@@ -197,21 +197,21 @@ def test_files_that_are_right_are_left_alone(published: Published) -> None:
 def test_an_archive_of_another_hash_is_refused(published: Published) -> None:
     published.served.write_bytes(b"something else")
     with pytest.raises(published.module.WeightsError, match=rf"another file for {ARCHIVE} than the one with sha256"):
-        published.place()
+        published.write()
     assert published.placed == {}
 
 
 def test_a_file_of_another_hash_is_not_placed(published: Published) -> None:
     wrong = published.files[0]._replace(sha256="0" * 64)
     with pytest.raises(published.module.WeightsError, match=r"in/src/polyhop_weights/a.bin of .* sha256 than 0000"):
-        published.place(wrong)
+        published.write(wrong)
     assert published.placed == {}
 
 
 def test_a_folder_that_cannot_be_written_is_named(published: Published) -> None:
     published.cache.write_text("a file where the folder should be")
     with pytest.raises(published.module.WeightsError, match=rf"{published.cache}.*build again"):
-        published.place()
+        published.write()
 
 
 def test_an_optional_package_is_installed_without_its_files_and_says_so(

@@ -289,7 +289,7 @@ def _kind(element: Any) -> str:
 
 
 _ENCLOSED = {"d": ("(", "|", ")"), "m": ("[", "; ", "]"), "mr": ("", ", ", ""), "eqArr": ("", "; ", "")}
-"""What stands before, between and behind the parts of brackets, of a matrix and its rows, and of equations."""
+"""Characters before, between and after the parts of brackets, of a matrix and its rows, and of equations."""
 _MARKED = {"acc": "\u0302", "bar": "\u0305", "groupChr": "\u23df"}
 """The sign over or under a part, unless it is stated."""
 _SIGNS = {

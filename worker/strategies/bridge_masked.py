@@ -134,7 +134,7 @@ class BridgeMaskedStrategy(BridgeStrategy):
             candidates = Candidates(near.rows, seeding, near.cosines[-1], exact)
             start = self._start(read.entities, read.seeds, read.shares, candidates)
             seeded = time.perf_counter()
-            # What is added to similarity. Source: bridge-masked.md 3 step 3.
+            # Added to the similarity. Source: bridge-masked.md 3 step 3.
             graph_weight = p.graph_weight * max(share, LEAST_GRAPH_SHARE)
             added = walk_parts(self._walk(start.seeds), flat_walk_part, graph_weight, REFERENCE_RANK)
             lexical_weight = p.lexical_share * (1 - share) * trust.in_fusion

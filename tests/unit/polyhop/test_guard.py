@@ -1,8 +1,5 @@
 """The guard of the server and its error documents, without a socket and a browser."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -27,9 +24,6 @@ async def hello(scope: Scope, receive: Receive, send: Send) -> None:
         message = await receive()
         size, has_more = size + len(message.get("body", b"")), message.get("more_body", False)
     await PlainTextResponse(f"{size} bytes")(scope, receive, send)
-
-
-Ask = Callable[..., Any]
 
 
 @pytest.fixture
