@@ -47,7 +47,7 @@ _FILE = {"requestBody": {"content": {"application/octet-stream": {"schema": {"ty
 
 
 class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)  # without strict, true would count as the integer 1
 
 
 class AskBody(_Body):

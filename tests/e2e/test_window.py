@@ -99,6 +99,7 @@ def test_a_body_of_json_is_read_whatever_its_content_type(window: str, kind: str
         ("indexes/demo/ask", b'{"question": "\\ud800"}', "question must be text without halves of surrogate pairs"),
         ("indexes/demo/ask", b'{"question": "x", "limti": 3}', "Unknown field 'limti'; did you mean 'limit'? Known:"),
         ("indexes/demo/ask", b'{"question": "x", "limit": 1001}', "limit must be at most 1000, not 1001."),
+        ("indexes/demo/text", b'{"words": "x", "version": true}', "version must be a whole number, not true."),
         (
             "indexes/demo/ask",
             b'{"question": "x", "parameters": {"k1": null}}',
