@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import axe_playwright_python
 import command_processes
@@ -18,7 +18,7 @@ import httpx
 import pytest
 from browser_process import Browser
 from command_processes import Commands, Prepare
-from hypothesis import HealthCheck
+from hypothesis import HealthCheck, assume
 from hypothesis import settings as example_settings
 from small_indexes import Call, indexed, record, write_rows
 
@@ -406,6 +406,7 @@ def test_nothing_that_the_openapi_document_allows_is_an_error_of_the_server(requ
     def ask(case: Any) -> None:
         if "index" in (case.path_parameters or {}) and len(case.path_parameters["index"]) % 2:
             case.path_parameters["index"] = "towns"  # else nothing comes further than the unknown index
+        assume(len(urlencode(case.query or {}, doseq=True)) < 60_000)  # the server closes at a head above 64 KiB
         # An unknown name, an empty question and a wrong filter are refused (4xx), which no schema can say beforehand;
         # and the framework's Allow header names one of two routes of a path.
         case.call_and_validate(excluded_checks=[allow_header_conformance, positive_data_acceptance])
