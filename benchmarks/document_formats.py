@@ -1,7 +1,7 @@
 """Compares readers of documents by format: files of known content read right, seconds, megabytes of dependency.
 
     uv run python benchmarks/document_formats.py
-    uv run python benchmarks/document_formats.py fixtures
+    uv run --with pip python benchmarks/document_formats.py fixtures
 
 The files are those of tests/golden/documents: classes of public bug reports, so that every reader is shown at its
 worst. The others are no dependencies: install markitdown[pdf,docx,pptx,xlsx], kreuzberg, mammoth, markdownify,

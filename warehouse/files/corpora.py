@@ -271,7 +271,18 @@ def read_corpus(
         )
     if is_of_others(suffix):
         return records.guarded(source, records_of_others(source, suffix, source.name), "record")
+    if suffix == ".csv":
+        found = _table_or_rows(source, convert, Unread() if unread is None else unread)
+        return records.guarded(source, found, "record")
     return records.guarded(source, CORPUS_FORMATS[suffix](source), "record")
+
+
+def _table_or_rows(source: Path, convert: Convert, unread: Unread) -> _Items:
+    """Yields the rows of a CSV file with a column of texts, else the file as one document with a table."""
+    try:
+        yield from CORPUS_FORMATS[".csv"](source)
+    except NoColumnError:
+        yield from document_records(source, source.name, convert, unread)
 
 
 def read_graph_sources(source: Path) -> _Records:

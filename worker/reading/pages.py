@@ -39,6 +39,7 @@ LEAD_CHARACTERS = 600  # chosen: two long sentences; bounds a lead without a ful
 _LINES = re.compile(r"[^\n]+")
 _ROW = re.compile(r"^(?:\| )*([^|\n]*[^|\s]) \| ", re.MULTILINE)
 _LONGEST_HEADING = 60  # characters; chosen
+_SIGNATURE = re.compile(r"^-- ?\n(?:[^\n]+(?:\n|\Z)){1,10}(?=\n|\Z)", re.MULTILINE)  # RFC 3676, 4.3; ten lines: chosen
 _WORD = re.compile(r"[^\W_]+")
 _MOST_STEMS, _LONGEST_KEPT = 200_000, 40  # words, letters; chosen: bounds the memory, as schemas/languages.py does
 _RUNS = NameFinder(())
@@ -108,8 +109,9 @@ class PassageContent:
 
     @cached_property
     def sentences(self) -> Sequence[PassageSentence]:
-        """Sentences, ended by a line's end too; no headings, and no rows of a table that has them as sentences."""
+        """Sentences, ended by a line's end too; no headings, no signatures, no rows that are sentences as well."""
         found: list[PassageSentence] = []
+        signatures = [signature.span() for signature in _SIGNATURE.finditer(self.text)]
         row = _ROW.search(self.text)
         has_sentences = row is not None and f"\n{row[1]}: " in self.text
         for start, end in split_sentences(self.text):
@@ -117,7 +119,8 @@ class PassageContent:
                 piece = line[0].strip()
                 first = line.start() + len(line[0]) - len(line[0].lstrip())
                 is_row = has_sentences and " | " in piece
-                if piece and not is_row and not self._is_heading(first, piece):
+                is_signature = any(begin <= first < stop for begin, stop in signatures)
+                if piece and not is_row and not is_signature and not self._is_heading(first, piece):
                     found.append(PassageSentence(piece, first, first + len(piece), len(found)))
                 if len(found) == MOST_SENTENCES:
                     return found

@@ -128,6 +128,13 @@ def test_rows_stand_below_their_header(tmp_path: Path, narrow: Converter, name: 
     assert said == [f"{sheet}rows {rows}" for rows in ("1-6", *FIVES, last)]
 
 
+def test_a_csv_file_without_texts_that_is_named_alone_is_a_table(tmp_path: Path, converter: Converter) -> None:
+    (tmp_path / "pumps.csv").write_text("Pump;Weight\nP-102;40 kg\n")
+    (record,) = read_corpus(tmp_path / "pumps.csv", convert=converter.convert)
+    assert isinstance(record, SourceRecord)
+    assert (record.id, record.text) == ("pumps.csv", "Pump | Weight\nP-102 | 40 kg\nPump: P-102; Weight: 40 kg.")
+
+
 def test_many_names_of_columns_stand_before_each_value(tmp_path: Path, converter: Converter) -> None:
     names = [f"column {letter} of a wide table" for letter in "abcdefghijklmnopqrstuvwxyz"]
     record = record_of(made.sheets(tmp_path / "wide.xlsx", [names, ["x"] * 26, ["", "y"]]), converter)

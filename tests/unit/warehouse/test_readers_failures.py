@@ -221,7 +221,11 @@ def test_bad_items_of_a_question_set(tmp_path: Path, items: list[Any], texts: li
         ("c.json", b'{"text":\n"a"}', "is neither a JSON list of records nor has it one record a line;"),
         ("c.json", b"[] []", "continues after the end of its JSON list; fix the file."),
         ("c.json", b"[", "is not JSON: record 1 of its list cannot be read (the file ends before it);"),
-        ("c.csv", b"a;b\n1;2\n", "has no column named text or contents or content or page_content or body or con"),
+        (
+            "c.csv.gz",
+            gzip.compress(b"a;b\n1;2\n"),
+            "has no column named text or contents or content or page_content or body or con",
+        ),
         ("c.csv", b'text\nfine\n"open\na\nb\n', "has a quote in the row at line 3 that is never closed"),
         (
             "c.parquet",

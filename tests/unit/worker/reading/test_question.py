@@ -451,7 +451,10 @@ TABLE = "Pump | Weight\nP-102 | 40 kg\nPump: P-102; Weight: 40 kg."
         ("It ends.\n\nMore pumps\n\nThey lift water.", ["It ends.", "They lift water."]),
         ("A lone line", ["A lone line"]),
         ("They lift water.\n\nAda", ["They lift water.", "Ada"]),
+        ("The valve leaks.\n\n-- \nAda Low\nKestrel Ltd, Zug", ["The valve leaks."]),
+        ("The valve leaks.\n--\nAda Low\n\nForwarded: it does.", ["The valve leaks.", "Forwarded: it does."]),
+        ("Pumps\n-- big\n-- small", ["Pumps", "-- big", "-- small"]),
     ],
 )
-def test_headings_and_rows_with_a_sentence_are_no_sentences_to_cite(text: str, sentences: list[str]) -> None:
+def test_headings_signatures_and_rows_with_a_sentence_are_no_sentences_to_cite(text: str, sentences: list[str]) -> None:
     assert [sentence.text for sentence in PassageContent("Pumps", text).sentences] == sentences
