@@ -136,4 +136,6 @@ CASES = (
     DocumentCase("36-mail-calendar/own.eml", ("Board of the ferry", "2026-04-05 14:00", "Town hall, Wil")),
     DocumentCase("38-pdf-page-rotated/rotated.pdf", (r"(?s)First.*Second.*Third",)),
     DocumentCase("38-pdf-page-rotated/own.pdf", (r"(?s)Alpha.*Beta.*Gamma",)),
+    DocumentCase("40-pdf-drawn-twice/line.pdf", ("Fake bold heading of Nidau", "Next line"), ("(?s)Fake.*Fake",)),
+    DocumentCase("40-pdf-drawn-twice/own.pdf", (r"built by Leo Imhof\.", "It grinds rye"), ("(?s)mill.*mill",)),
 )
