@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.languages import STOP_WORDS
+from polyhop.schemas.legal_forms import token_forms
 from polyhop.schemas.text import fold
 
 _LEADING = (
@@ -233,7 +234,7 @@ def _runs(words: list[str], lows: list[str], gaps: list[str]) -> list[tuple[int,
             continue
         if lows[position] == "s" and position and gaps[position - 1] == "'":
             continue
-        last = _run_end(words, lows, gaps, position)
+        last = _legal_form_end(words, gaps, position, _run_end(words, lows, gaps, position))
         free = last + 1
         first = position
         while first <= last and _is_function(words[first], lows[first], gaps[first]):
@@ -256,6 +257,29 @@ def _run_end(words: list[str], lows: list[str], gaps: list[str], first: int) -> 
         elif words[position] not in _PARTICLES and not (words[position] == "the" and words[position - 1] == "of"):
             break
     return last
+
+
+def _legal_form_end(words: list[str], gaps: list[str], first: int, last: int) -> int:
+    """Last word of a legal form that begins in a run, or right behind it (`Enel S.p.A.`, `Acme, Inc.`), else `last`."""
+    for begin in range(max(first + 1, last - _LONGEST_FORM), min(last + 2, len(words))):
+        if gaps[begin - 1] not in _GAPS_BEFORE_FORM:
+            continue
+        for form in token_forms().get(words[begin], ()):
+            end = begin + len(form) - 1
+            if end > last and tuple(words[begin : end + 1]) == form and _is_one_form(gaps, begin, end):
+                return end
+    return last
+
+
+_LONGEST_FORM = 4  # words of a legal form, less one
+_GAPS_BEFORE_FORM = frozenset((" ", ", "))
+_GAPS_IN_FORM = frozenset((".", ". ", "/", " ", " & ", "-", ". & ", " ("))
+
+
+def _is_one_form(gaps: list[str], begin: int, end: int) -> bool:
+    """Returns whether words are written as one legal form; two letters behind a comma may be another name."""
+    is_joined = all(gap in _GAPS_IN_FORM for gap in gaps[begin:end]) and gaps[end][:1] not in ("-", "'")
+    return is_joined and (gaps[begin - 1] == " " or begin < end or gaps[end].startswith("."))
 
 
 def _joins(gap: str, before: str, after: str) -> bool:

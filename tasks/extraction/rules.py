@@ -4,76 +4,26 @@ Source: algorithms.md 0.8 (F-NER, F-TYPE, F-REL, F-DESC, F-PROP), 2B.1 (c).
 """
 
 import re
-import string
 from collections.abc import Mapping, Sequence
 
 from polyhop.schemas import types
 from polyhop.schemas.graph import Mention
-from polyhop.schemas.languages import ENGLISH, STOP_WORDS
+from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.names import split_sentences, title_forms
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.records import Passage
 from polyhop.schemas.values import find_dates, find_numbers
+from polyhop.tasks.extraction.relations import PageNames, consecutive_relations, page_relations, title_relations
 from polyhop.tasks.extraction.rows import (
     ExtractedEntity,
     ExtractedPassage,
     Proposition,
-    Relation,
     merged,
     sentences_of,
     triple_proposition,
 )
 
 Found = Sequence[Mention]  # in order
-
-# Source: algorithms.md 0.8 (F-REL). Decided here: of overlapping mentions the longest counts; a possessive alone is
-# not a label, nor are function words and numbers alone (`and`, `in the`, `1 may 1974`): such names are related, and
-# nothing says how.
-
-RELATED = "related to"
-MENTIONS = "mentions"
-_MOST_WORDS_BETWEEN = 12  # algorithms.md 0.8 (F-REL).
-_MOST_WORDS_OF_LABEL = 8  # algorithms.md 0.8 (F-REL).
-_PUNCTUATION = string.punctuation + "“”‘’«»–—…"
-
-
-def sentence_relations(text: str, mentions: Found, homes: Sequence[int]) -> list[Relation]:
-    """Relations between consecutive names of one sentence, in text order. Source: algorithms.md 0.8 (F-REL)."""
-    found = []
-    before: Mention | None = None
-    before_home = -1
-    for mention, home in zip(mentions, homes, strict=True):
-        if before is not None and mention.start < before.end:
-            if mention.end - mention.start > before.end - before.start:
-                before, before_home = mention, home
-            continue
-        if before is not None and home == before_home and before.key != mention.key:
-            words = text[before.end : mention.start].split()
-            if len(words) <= _MOST_WORDS_BETWEEN:
-                found.append((before.key, _label(words), mention.key))
-        before, before_home = mention, home
-    return found
-
-
-def _label(words: Sequence[str]) -> str:
-    """The words in lower case without punctuation at their ends; `related to` if they say nothing."""
-    bare = [word.strip(_PUNCTUATION).lower() for word in words]
-    if bare and bare[0] == "s":
-        bare = bare[1:]
-    bare = [word for word in bare if word]
-    says_something = any(word not in STOP_WORDS and not word.isdigit() and len(word) > 1 for word in bare)
-    return " ".join(bare) if says_something and len(bare) <= _MOST_WORDS_OF_LABEL else RELATED
-
-
-def title_relations(title_keys: Sequence[str], keys: Sequence[str], stated: Sequence[Relation]) -> list[Relation]:
-    """`mentions` from the title's first key to each of `keys` that no stated relation links to a title key (F-REL)."""
-    if not title_keys:
-        return []
-    own = set(title_keys)
-    linked = {target for source, _, target in stated if source in own}
-    linked.update(source for source, _, target in stated if target in own)
-    return [(title_keys[0], MENTIONS, key) for key in keys if key not in own and key not in linked]
-
 
 # Source: algorithms.md 0.8 (F-PROP), 3.3 (dates are keys too). Decided here: a sentence whose only keys are dates
 # counts as one without an entity.
@@ -211,7 +161,12 @@ def rules_page(
     _add_values(rows, dates, "DATE", sentences, extractor)
     _add_values(rows, find_numbers(passage.text, dates), "NUMBER", sentences, extractor)
 
-    stated = sentence_relations(passage.text, names, homes)
+    if language == ENGLISH:
+        sure = {key: row.type for key, row in rows.items() if (row.confidence or 0) >= _SURE}
+        page = PageNames(title_keys, sure)
+        stated = page_relations(passage.text, sentences, names, homes, page)
+    else:
+        stated = consecutive_relations(passage.text, names, homes)
     stated += title_relations(title_keys, known, stated)
     propositions = sentence_propositions(passage, title_keys, sentences, names, dates)
     # Relations as propositions, the names as the passage first spells them.

@@ -311,7 +311,7 @@ class Extract(Stage):
     name = "extract"
     reads = ("passages",)
     writes = ("extraction",)
-    revision = 4  # raise it with every change of the extraction code that changes what is extracted
+    revision = 5  # raise it with every change of the extraction code that changes what is extracted
     tables = (EXTRACTION_LEDGER,)
     arrays = PREFIX
     unit = "passages"

@@ -21,6 +21,7 @@ from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings
 from polyhop.schemas.text import content_hash, fold, norm_ws, passage_text
 from polyhop.schemas.values import find_dates, find_numbers
+from polyhop.tasks.extraction.relations import RELATED
 from polyhop.tasks.extraction.rows import (
     BatchPages,
     ExtractedEntity,
@@ -32,7 +33,7 @@ from polyhop.tasks.extraction.rows import (
     merged,
     triple_proposition,
 )
-from polyhop.tasks.extraction.rules import RELATED, TYPED_MENTIONS, title_rows, type_by_mention
+from polyhop.tasks.extraction.rules import TYPED_MENTIONS, title_rows, type_by_mention
 
 if TYPE_CHECKING:
     from polyhop.warehouse.files.rows import ExtractionRow

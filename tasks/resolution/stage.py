@@ -385,7 +385,7 @@ class Resolve(Stage):
     name = "resolve"
     reads = ("extraction", "passages")
     writes = ("entities",)
-    revision = 5  # raise it with every change of resolution's code that changes its tables (decision 0001)
+    revision = 6  # raise it with every change of resolution's code that changes its tables (decision 0001)
     tables = updated = FILLED
     arrays = PREFIX
     reads_parts_of = ("extract",)
