@@ -92,7 +92,7 @@ class PlainBridge:
         stems = self.stems(key)
         if len(stems) != 1 or stems[0] not in self.term_df:
             return 1.0
-        return min(1.0, 3 * self.df[key] / self.term_df[stems[0]])
+        return min(1.0, 5 * self.df[key] / self.term_df[stems[0]])
 
     def _asked(self, question: str) -> dict[str, float]:
         """Idf of the question's stems that the corpus has."""
