@@ -92,7 +92,7 @@ class PlainBridge:
         stems = self.stems(key)
         if len(stems) != 1 or stems[0] not in self.term_df:
             return 1.0
-        return min(1.0, 3 * self.df[key] / self.term_df[stems[0]])
+        return min(1.0, 5 * self.df[key] / self.term_df[stems[0]])
 
     def _asked(self, question: str) -> dict[str, float]:
         """Idf of the question's stems that the corpus has."""
@@ -358,7 +358,7 @@ def test_a_plain_version_of_bridge_ranks_alike(request: pytest.FixtureRequest, c
 @pytest.mark.rare
 @pytest.mark.shared_data
 def test_musique_s_gold_passages_are_found_as_ever(musique: Path) -> None:
-    """Of the whole set the floors of bridge-masked.md 6 (measured .868, .908); of the part just below .910, .952."""
+    """Of the whole set the floors of bridge-masked.md 6 (measured .868, .907); of the part just below .910, .952."""
     settings = Settings(root=musique, reader=ReaderSettings(reads=False))
     request = EvaluationRequest(musique / "questions.jsonl", "with", (NAME, "bridge"))
     report = run_evaluation(settings, request).report

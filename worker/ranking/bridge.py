@@ -165,7 +165,7 @@ def cover(
 
 # Source: bridge-masked.md 1, 3 step 0.
 
-NAME_FACTOR = 3  # chosen, flat between 2 and 5; algorithms.md 2B.3.
+NAME_FACTOR = 5  # chosen, flat between 2 and 5; algorithms.md 2B.3.
 LEAST_COMMON = 5  # A name in so few passages is rare in every corpus. Source: bridge-masked.md 3.
 
 _TOKEN = re.compile(r"[^\W_]+")
@@ -189,7 +189,7 @@ def is_unnested(keys: Sequence[str]) -> NDArray[np.bool_]:
 
 
 def name_evidence(df: NDArray[np.int64], word_df: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Evidence that what a question writes as names are names in the collection: `min(1, 3 * df / word_df)`.
+    """Evidence that what a question writes as names are names in the collection: `min(1, 5 * df / word_df)`.
 
     `Parse`, the first word of a question, is a name in one passage and a word in thirty.
 

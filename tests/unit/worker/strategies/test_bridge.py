@@ -98,10 +98,10 @@ def test_a_question_without_a_name_covers_its_words_half_as_much(
 
 
 def test_a_common_word_that_begins_a_question_hardly_starts_the_walk() -> None:
-    """`Parse` is a name in one passage and a word in nine, so its weight is a third of that of a name like Oslo."""
+    """`Parse` is a name in one passage and a word in nine, so its weight is five ninths of that of a name like Oslo."""
     rows = [("a", "", "Parse it. It is in Oslo."), *((f"b{n}", "", f"They parse number {n}.") for n in range(8))]
     weights = retrieved(MemoryIndex(rows), "bridge", "Parse a text in Oslo").evidence.seed_weights("entity")
-    assert weights["parse"] / weights["oslo"] == pytest.approx(1 / 3, abs=1e-4)
+    assert weights["parse"] / weights["oslo"] == pytest.approx(5 / 9, abs=1e-4)
 
 
 def ask(index: MemoryIndex, text: str, **given: object) -> Retrieval:
