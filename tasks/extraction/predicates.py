@@ -12,7 +12,7 @@ from typing import NamedTuple
 import lemminflect
 
 
-class Kind(IntEnum):
+class Tag(IntEnum):
     """Word class, or sign, of a token."""
 
     NAME = auto()
@@ -39,50 +39,50 @@ class Kind(IntEnum):
     STOP = auto()  # semicolon, colon, dash
 
 
-class Token(NamedTuple):
+class TaggedWord(NamedTuple):
     """A word in lower case, or a name by its key."""
 
     text: str
-    kind: Kind
+    kind: Tag
 
 
 _LISTS = {
-    Kind.DETERMINER: "a an the this these those some any each every all both another such most many several few",
-    Kind.POSSESSIVE: "its his her their",
-    Kind.PRONOUN: "he she it they him them",
-    Kind.OTHER_PERSON: "i you we me us my your our there who's what how why whom",
-    Kind.PREPOSITION: (
+    Tag.DETERMINER: "a an the this these those some any each every all both another such most many several few",
+    Tag.POSSESSIVE: "its his her their",
+    Tag.PRONOUN: "he she it they him them",
+    Tag.OTHER_PERSON: "i you we me us my your our there who's what how why whom",
+    Tag.PREPOSITION: (
         "of in at on for from to with by as into onto over under near about against among between through during "
         "within without across along around behind below above beyond towards toward upon off out up down than after "
         "before since until per via like outside inside alongside despite following including throughout"
     ),
-    Kind.RELATIVE: "who which that whose where",
-    Kind.SUBORDINATOR: "because while when although though if unless whereas whether so once",
-    Kind.ADVERB: (
+    Tag.RELATIVE: "who which that whose where",
+    Tag.SUBORDINATOR: "because while when although though if unless whereas whether so once",
+    Tag.ADVERB: (
         "also now then still already again soon later first once twice often always sometimes both just even almost "
         "currently formerly together too very only well there here yet ago back away instead thus hence however "
         "therefore meanwhile perhaps rather quite more later earlier thereafter afterwards therein jointly"
     ),
-    Kind.NEGATION: "not never nor neither cannot no",
-    Kind.MODAL: "will would can could may might shall should must",
-    Kind.BE: "is are was were am be been being",
-    Kind.HAVE: "has have had having",
-    Kind.DO: "does do did",
-    Kind.AND: "and or but & plus",
-    Kind.NUMBER: (
+    Tag.NEGATION: "not never nor neither cannot no",
+    Tag.MODAL: "will would can could may might shall should must",
+    Tag.BE: "is are was were am be been being",
+    Tag.HAVE: "has have had having",
+    Tag.DO: "does do did",
+    Tag.AND: "and or but & plus",
+    Tag.NUMBER: (
         "january february march april june july august september october november december two three four five six "
         "seven eight nine ten hundred"
     ),
 }
 _KINDS = {word: kind for kind, words in _LISTS.items() for word in words.split()}
 _SIGNS = {
-    ",": Kind.COMMA,
-    **dict.fromkeys("([", Kind.OPEN),
-    **dict.fromkeys(")]", Kind.CLOSE),
-    **dict.fromkeys((";", ":", "—", "–", "--", "|"), Kind.STOP),
+    ",": Tag.COMMA,
+    **dict.fromkeys("([", Tag.OPEN),
+    **dict.fromkeys(")]", Tag.CLOSE),
+    **dict.fromkeys((";", ":", "—", "–", "--", "|"), Tag.STOP),
 }
 NOT_FINITE = frozenset(("be", "been", "being", "having"))
-AUXILIARIES = frozenset((Kind.MODAL, Kind.BE, Kind.HAVE, Kind.DO))
+AUXILIARIES = frozenset((Tag.MODAL, Tag.BE, Tag.HAVE, Tag.DO))
 _PASSIVE = frozenset(
     [
         "based",
@@ -133,19 +133,19 @@ _MOST_WORDS = 8  # of a label; algorithms.md 0.8 (F-REL)
 
 
 @lru_cache(maxsize=1 << 15)
-def kind_of(word: str) -> Kind:
+def kind_of(word: str) -> Tag:
     """Class of a word in lower case, or of a sign."""
     if kind := _KINDS.get(word) or _SIGNS.get(word):
         return kind
     if word in ("'s", "’s"):
-        return Kind.OWNER
+        return Tag.OWNER
     if word[0].isdigit():
-        return Kind.NUMBER
+        return Tag.NUMBER
     if word.endswith(("n't", "n’t")):
-        return Kind.MODAL
+        return Tag.MODAL
     if word.endswith("ly") and "NOUN" not in _classes(word) and "VERB" not in _classes(word):
-        return Kind.ADVERB
-    return Kind.WORD
+        return Tag.ADVERB
+    return Tag.WORD
 
 
 @lru_cache(maxsize=1 << 15)
@@ -195,7 +195,7 @@ def is_passive(word: str, following: str) -> bool:
 
 def is_preposition(word: str) -> bool:
     """Returns whether a word is a preposition."""
-    return bool(word) and kind_of(word) is Kind.PREPOSITION
+    return bool(word) and kind_of(word) is Tag.PREPOSITION
 
 
 @lru_cache(maxsize=1 << 14)
@@ -209,31 +209,31 @@ def third_person(word: str) -> str:
     return str((lemminflect.getInflection(lemma, "VBZ") or (word,))[0])
 
 
-def head_words(group: Sequence[Token]) -> str:
+def head_words(group: Sequence[TaggedWord]) -> str:
     """The verb of a label: a participle of a passive, else the present tense; modals and negations stay as written.
 
     Empty for forms of `to be` alone.
     """
-    words = [token for token in group if token.kind is not Kind.ADVERB]
-    if any(token.kind in (Kind.MODAL, Kind.NEGATION, Kind.DO) for token in words):
+    words = [token for token in group if token.kind is not Tag.ADVERB]
+    if any(token.kind in (Tag.MODAL, Tag.NEGATION, Tag.DO) for token in words):
         return " ".join(token.text for token in words)
-    lexical = [token.text for token in words if token.kind not in (Kind.BE, Kind.HAVE)]
+    lexical = [token.text for token in words if token.kind not in (Tag.BE, Tag.HAVE)]
     kinds = {token.kind for token in words}
     if not lexical:
-        return "" if Kind.BE in kinds else "has"
+        return "" if Tag.BE in kinds else "has"
     head, *infinitives = lexical
-    if Kind.BE in kinds and "VBN" in verb_tags(head):
+    if Tag.BE in kinds and "VBN" in verb_tags(head):
         return " ".join(lexical)
     return " ".join((third_person(head), *infinitives))
 
 
-def content(tokens: Sequence[Token]) -> list[str]:
+def content(tokens: Sequence[TaggedWord]) -> list[str]:
     """Words of a label behind its verb: no articles, adverbs, numbers, or prepositions that only a number follows."""
-    kept: list[Token] = []
+    kept: list[TaggedWord] = []
     for number, token in enumerate(tokens):
-        if token.kind is Kind.NUMBER:
-            following = tokens[number + 1].kind if number + 1 < len(tokens) else Kind.STOP
-            if kept and kept[-1].kind is Kind.PREPOSITION and following not in (Kind.WORD, Kind.NUMBER):
+        if token.kind is Tag.NUMBER:
+            following = tokens[number + 1].kind if number + 1 < len(tokens) else Tag.STOP
+            if kept and kept[-1].kind is Tag.PREPOSITION and following not in (Tag.WORD, Tag.NUMBER):
                 kept.pop()
         elif token.kind in _CONTENT and token.text not in ("him", "them"):
             kept.append(token)
@@ -241,7 +241,17 @@ def content(tokens: Sequence[Token]) -> list[str]:
 
 
 _CONTENT = frozenset(
-    (Kind.WORD, Kind.PREPOSITION, Kind.AND, Kind.RELATIVE, Kind.NEGATION, Kind.HAVE, Kind.BE, Kind.MODAL, Kind.PRONOUN)
+    (
+        Tag.WORD,
+        Tag.PREPOSITION,
+        Tag.AND,
+        Tag.RELATIVE,
+        Tag.NEGATION,
+        Tag.HAVE,
+        Tag.BE,
+        Tag.MODAL,
+        Tag.PRONOUN,
+    )
 )
 
 

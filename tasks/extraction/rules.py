@@ -13,7 +13,8 @@ from polyhop.schemas.names import split_sentences, title_forms
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.records import Passage
 from polyhop.schemas.values import find_dates, find_numbers
-from polyhop.tasks.extraction.relations import PageNames, consecutive_relations, page_relations, title_relations
+from polyhop.tasks.extraction.clauses import PageNames
+from polyhop.tasks.extraction.relations import consecutive_relations, page_relations, title_relations
 from polyhop.tasks.extraction.rows import (
     ExtractedEntity,
     ExtractedPassage,

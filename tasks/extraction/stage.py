@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from polyhop.schemas.chat import Role
+from polyhop.schemas.extraction_schema import ExtractionSchema
 from polyhop.schemas.names import name_tokens, title_keys
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.records import Passage
@@ -19,6 +20,7 @@ from polyhop.schemas.settings import ExtractionSettings
 from polyhop.schemas.tables import EXTRACTION_LEDGER, Column, Table
 from polyhop.schemas.text import content_hash
 from polyhop.tasks.extraction.model import DOCUMENT_CHARACTERS, ModelBatch, documents_of, plan_passages, questions
+from polyhop.tasks.extraction.own_schema import with_schema
 from polyhop.tasks.extraction.rows import BatchPages, arrow_table, counts_table, ledger_table, raw_tables
 from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.extraction.stated import (
@@ -49,6 +51,7 @@ from polyhop.warehouse.machine import gc_paused
 from polyhop.warehouse.names import SPACY_MODEL, open_finder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import connect
+from polyhop.warehouse.user_files import read_schema, schema_hash
 
 if TYPE_CHECKING:
     from polyhop.tasks.planning import PlannedStep, Planner
@@ -261,7 +264,7 @@ def _by_import(build: Build, batch: int) -> BatchPages:
         with build.tables(read_only=True) as connection:
             for row in connection.execute(statement("extract", "record_pieces"), {"ids": split}).fetchall():
                 siblings.setdefault(row[1], []).append(Passage(*row))
-    pages = import_pages(passages, siblings, matches, Contract.of(extraction), rules_of(build))
+    pages = import_pages(passages, siblings, matches, Contract.of(extraction, _schema_of(extraction)), rules_of(build))
     if batch == 0:
         rest = left_over(matches)
         pages.ledger += rest.ledger
@@ -278,7 +281,8 @@ def _by_model(build: Build, batch: int) -> BatchPages:
     chat = open_chat(build.settings, Role.EXTRACT)
     finder = extraction.ner.partition(":")[0]
     asked = questions(extraction.prompts)
-    return ModelBatch(passages, chat, Contract.of(extraction), rules_of(build), finder, asked).run()
+    contract = Contract.of(extraction, _schema_of(extraction))
+    return ModelBatch(passages, chat, contract, rules_of(build), finder, asked).run()
 
 
 def _passages(build: Build, query: str, batch: int) -> list[Passage]:
@@ -286,6 +290,15 @@ def _passages(build: Build, query: str, batch: int) -> list[Passage]:
     with build.tables(read_only=True) as connection:
         rows = connection.execute(statement("ingest", query), {"limit": size, "offset": batch * size}).fetchall()
     return [Passage(*row) for row in rows]
+
+
+def _schema_of(extraction: ExtractionSettings) -> ExtractionSchema:
+    return read_schema(extraction.types, extraction.schema_file)
+
+
+def _apply_schema(build: Build, pages: BatchPages) -> None:
+    schema = _schema_of(build.settings.extraction)
+    pages.pages = [with_schema(page, schema) for page in pages.pages]
 
 
 def _imported_file(extraction: ExtractionSettings) -> Path:
@@ -325,6 +338,8 @@ class Extract(Stage):
         chosen: dict[str, object] = {"ner": ner, **language_setting(build)}
         if ner == "spacy":
             chosen["spacy_model"] = model or SPACY_MODEL
+        if extraction.types:
+            chosen["types"] = extraction.types
         if extraction.extractor != "rules":
             chosen |= contract_settings(extraction)
         if extraction.extractor == "model":
@@ -334,13 +349,14 @@ class Extract(Stage):
         return chosen
 
     def files(self, build: Build) -> dict[str, str]:
-        """Hash of the model's prompts, or of the extractions to import."""
+        """Hashes of the schema, of the model's prompts, and of the extractions to import."""
         extraction = build.settings.extraction
+        schema = {"schema": schema_hash(extraction.schema_file)} if extraction.schema_file else {}
         if extraction.extractor == "model":
-            return {"questions": questions(extraction.prompts).hash}
+            return schema | {"questions": questions(extraction.prompts).hash}
         if extraction.extractor.startswith(_IMPORT):
-            return {"import": file_hash(_imported_file(extraction), "the extractions")}
-        return {}
+            return schema | {"import": file_hash(_imported_file(extraction), "the extractions")}
+        return schema
 
     def batches(self, build: Build) -> list[int]:
         """Batches without a finished part: of documents for a model, else of passages, by rules of those not kept."""
@@ -375,6 +391,7 @@ class Extract(Stage):
         if extractor == "rules":
             return self._run_rules(build, batch)
         pages = _by_model(build, batch) if extractor == "model" else _by_import(build, batch)
+        _apply_schema(build, pages)
         tables = {
             **raw_tables(pages.pages),
             "ledger": ledger_table(pages.ledger),
@@ -394,6 +411,7 @@ class Extract(Stage):
         with gc_paused():
             for row in rows:
                 pages.add_page(Passage(*row), rules)
+            _apply_schema(build, pages)
             tables = raw_tables(pages.pages)
         done = pa.table({"passage_id": pa.array(ids, pa.string())})
         faults = arrow_table(FAULTS, sorted(pages.faults))
@@ -450,7 +468,7 @@ class Extract(Stage):
         from polyhop.tasks.planning import PlannedStep
 
         extraction = build.settings.extraction
-        contract, asked = Contract.of(extraction), questions(extraction.prompts)
+        contract, asked = Contract.of(extraction, _schema_of(extraction)), questions(extraction.prompts)
         totals = [PlannedStep(task) for task in (asked.kg_extract, asked.prop_entities, asked.prop_propositions)]
         for passages in documents_of(build):
             found = plan_passages(passages, contract, asked, planner)

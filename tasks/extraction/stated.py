@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
+from polyhop.schemas.extraction_schema import NO_SCHEMA, ExtractionSchema
 from polyhop.schemas.names import name_tokens, split_sentences
 from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings
@@ -58,14 +59,19 @@ class Contract:
     entity_types: frozenset[str]
     relation_types: frozenset[str]
     on_other: str
+    guidance: str = ""  # relations that the prompt lists behind the types
 
     @staticmethod
-    def of(settings: ExtractionSettings) -> "Contract":
-        """The contract that the settings describe."""
-        asked = tuple(_known_type(name) for name in settings.entity_types.split()) or ENTITY_TYPES
-        known = asked if settings.entity_types.strip() else (*ENTITY_TYPES, *VALUE_TYPES)
+    def of(settings: ExtractionSettings, schema: ExtractionSchema = NO_SCHEMA) -> "Contract":
+        """The contract that the settings and a user's schema describe."""
+        own = tuple(kind.name for kind in schema.types)
+        listed = tuple(_known_type(name) for name in settings.entity_types.split())
+        asked = tuple(dict.fromkeys((*(listed or ENTITY_TYPES), *own)))
+        known = asked if listed else (*asked, *VALUE_TYPES)
         labels = (norm_ws(label) for label in settings.relation_types.split(","))
-        return Contract(asked, frozenset(known), frozenset(filter(None, labels)), settings.type_contract)
+        return Contract(
+            asked, frozenset(known), frozenset(filter(None, labels)), settings.type_contract, schema.guidance()
+        )
 
     def entity_type(self, name: str, counts: Counter[str]) -> tuple[bool, str | None]:
         """Returns whether an entity of this type stays, and with which type; counts unknown types."""

@@ -13,10 +13,10 @@ from polyhop.worker.strategies.registry import MODULES as OURS
 from polyhop.worker.strategies.registry import STRATEGIES
 
 PROJECT = Path(__file__).resolve().parents[2]
-MODULES = 234
+MODULES = 241  # 234 before clauses of sentences, legal forms and schemas of users (decision 0040)
 PRODUCT_LINES = 60_300  # 58,928 before the encoder bge and the readers of documents (decisions 0037, 0028)
 SLACK = 1.03  # of the product's lines: a report that is reviewed, not a target to pack lines for
-SETTINGS = 70
+SETTINGS = 72
 PARAMETERS = 199  # of all strategies together
 FLAGS = 225  # of all commands together, as docs/cli.md lists them
 DIALECT = {"pages": 0, "messages": 0, "code": 8}
@@ -24,7 +24,7 @@ DIALECT = {"pages": 0, "messages": 0, "code": 8}
 QUESTION_DOCSTRINGS = 0  # docstrings that begin with What, Who, Whether, Of, That…
 REPEATED_CLASSES = 0
 IGNORED_IMPORTS = 0
-FILES = {"index": 68, "ask": 58}
+FILES = {"index": 74, "ask": 59}  # 68 and 58 before decision 0040
 """Files of ours that a command runs through."""
 
 
