@@ -44,9 +44,7 @@ def evaluated(root: str, data: Path, index: str, strategies: str) -> dict[str, d
     """Mean metrics by strategy."""
     arguments = ("eval", str(data / "questions.jsonl"), "--index", index, "--strategies", strategies)
     report = json.loads(polyhop(root, *arguments, "--no-store", "--json"))
-    return {
-        name: {metric: result[metric] for metric in KEPT} for name, result in report["strategies"].items()
-    }
+    return {name: {metric: result[metric] for metric in KEPT} for name, result in report["strategies"].items()}
 
 
 def main() -> None:
