@@ -7,6 +7,7 @@ algorithms.md 0.8 (F-REL), decision 0040.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from polyhop.schemas import types
 from polyhop.schemas.graph import Mention
@@ -120,7 +121,7 @@ def tokens_of(text: str, start: int, end: int, names: Sequence[Mention], title_k
 
 _GREETING = re.compile(
     r"\s*(?:(?:Dear|Hi|Hello|Hey)\b[^,!\n]*[,!\n]"
-    r"|(?:(?:Tag|Best|Warm) )?(?:Regards|regards|wishes|Thanks|Cheers)\b.*)",
+    r"|(?:(?:Kind|Best|Warm) )?(?:Regards|regards|wishes|Thanks|Cheers)\b.*)",
     re.DOTALL,
 )
 """The greeting before a letter's first sentence, and all from its last words on."""
@@ -146,12 +147,14 @@ _BRACKETS = re.compile(r"[(\[][^()\[\]]*[)\]]")
 def _words(gap: str) -> list[TaggedWord]:
     if "(" in gap or "[" in gap:
         gap = _BRACKETS.sub(" ", gap)
-    found = []
-    for word in _TOKEN.findall(gap):
-        low = word.lower()
-        is_month = low in ("may", "march", "august") and word[0].isupper()
-        found.append(TaggedWord(low, Tag.NUMBER if is_month else kind_of(low)))
-    return found
+    return [*map(_tagged, _TOKEN.findall(gap))]
+
+
+@lru_cache(maxsize=1 << 15)
+def _tagged(word: str) -> TaggedWord:
+    low = word.lower()
+    is_month = low in ("may", "march", "august") and word[0].isupper()
+    return TaggedWord(low, Tag.NUMBER if is_month else kind_of(low))
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,8 +156,10 @@ def test_lines_with_one_field_are_relations_of_the_title() -> None:
     assert stated(text) == [("project osprey", "owner", "lene oster"), ("project osprey", "site", "lovik works")]
 
 
-def test_a_greeting_is_no_subject() -> None:
-    assert stated("Dear Jo,\nKappa visits Orrin.\nBest regards\nAda", "Mail: visit") == [("kappa", "visits", "orrin")]
+@pytest.mark.parametrize("end", ["Best regards", "Kind regards", "Thanks", "Cheers", "Best wishes"])
+def test_a_greeting_and_a_signature_state_nothing(end: str) -> None:
+    text = f"Dear Jo,\nKappa visits Orrin.\n{end}\nAda Marlo"
+    assert stated(text, "Mail: visit") == [("kappa", "visits", "orrin")]
 
 
 def test_names_that_no_predicate_connects_are_related() -> None:
