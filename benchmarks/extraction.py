@@ -14,7 +14,7 @@ from pathlib import Path
 from polyhop.schemas.languages import plain_tokens, stem_tokens
 from polyhop.schemas.names import NameFinder, split_sentences
 from polyhop.schemas.records import Passage
-from polyhop.schemas.values import find_dates, find_numbers
+from polyhop.schemas.types import find_dates, find_numbers
 from polyhop.tasks.extraction.rows import bundle_of
 from polyhop.tasks.extraction.rules import rules_page
 

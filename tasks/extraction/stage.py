@@ -15,16 +15,15 @@ from polyhop.schemas.chat import Role
 from polyhop.schemas.names import name_tokens, title_keys
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.records import Passage
-from polyhop.schemas.settings import ExtractionSettings
+from polyhop.schemas.settings import PASSAGES, ExtractionSettings
 from polyhop.schemas.tables import EXTRACTION_LEDGER, Column, Table
 from polyhop.schemas.text import content_hash
 from polyhop.tasks.extraction.model import DOCUMENT_CHARACTERS, ModelBatch, documents_of, plan_passages, questions
 from polyhop.tasks.extraction.rows import BatchPages, arrow_table, counts_table, ledger_table, raw_tables
-from polyhop.tasks.extraction.rules import rules_page
+from polyhop.tasks.extraction.rules import PassageRules
 from polyhop.tasks.extraction.stated import (
     Contract,
     Matches,
-    StandIn,
     contract_settings,
     import_pages,
     left_over,
@@ -46,6 +45,7 @@ from polyhop.tasks.stage import FAULTS, BatchResult, Counts, Stage, language_set
 from polyhop.warehouse.build import Build, is_part_done, part_file, part_files, write_part, write_rows
 from polyhop.warehouse.files.disk import file_hash, link_or_copy, writing
 from polyhop.warehouse.machine import gc_paused
+from polyhop.warehouse.name_judge import HEADS_SHA256, NameJudge, gives_types
 from polyhop.warehouse.names import SPACY_MODEL, open_finder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import connect
@@ -201,12 +201,13 @@ def _ids_in(file: Path) -> list[str]:
     return ids
 
 
-def rules_of(build: Build) -> StandIn:
+def rules_of(build: Build) -> PassageRules:
     """Returns the rule-based extractor for passages of this corpus."""
     extraction = build.settings.extraction
     language = build.settings.corpus.language
     finder = _finder(str(build.staging.tables), build.fingerprint("extract"), extraction, language)
-    return lambda passage: rules_page(passage, finder, extraction.ner.partition(":")[0], language)
+    judge = NameJudge(build.settings) if gives_types(build.settings, build.artefacts) else None
+    return PassageRules(finder, extraction.ner.partition(":")[0], language, judge)
 
 
 @lru_cache(maxsize=1)
@@ -311,7 +312,7 @@ class Extract(Stage):
     name = "extract"
     reads = ("passages",)
     writes = ("extraction",)
-    revision = 4  # raise it with every change of the extraction code that changes what is extracted
+    revision = 5  # raise it with every change of the extraction code that changes what is extracted
     tables = (EXTRACTION_LEDGER,)
     arrays = PREFIX
     unit = "passages"
@@ -325,6 +326,10 @@ class Extract(Stage):
         chosen: dict[str, object] = {"ner": ner, **language_setting(build)}
         if ner == "spacy":
             chosen["spacy_model"] = model or SPACY_MODEL
+        if gives_types(build.settings, build.artefacts):
+            encoder = build.settings.encoder.choice_of(PASSAGES)
+            telling = encoder.model_dump(mode="json", include={"passage_prefix", "precision"}, exclude_defaults=True)
+            chosen["types"] = {"weights": HEADS_SHA256, **telling}
         if extraction.extractor != "rules":
             chosen |= contract_settings(extraction)
         if extraction.extractor == "model":
@@ -375,6 +380,7 @@ class Extract(Stage):
         if extractor == "rules":
             return self._run_rules(build, batch)
         pages = _by_model(build, batch) if extractor == "model" else _by_import(build, batch)
+        rules_of(build).type_pages(pages.pages)
         tables = {
             **raw_tables(pages.pages),
             "ledger": ledger_table(pages.ledger),
@@ -392,8 +398,7 @@ class Extract(Stage):
             rows = connection.execute(statement("extract", "passages_of_ids"), {"ids": list(ids)}).fetchall()
         rules, pages = rules_of(build), BatchPages()
         with gc_paused():
-            for row in rows:
-                pages.add_page(Passage(*row), rules)
+            rules.add_pages(pages, [Passage(*row) for row in rows])
             tables = raw_tables(pages.pages)
         done = pa.table({"passage_id": pa.array(ids, pa.string())})
         faults = arrow_table(FAULTS, sorted(pages.faults))

@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 from polyhop.schemas.names import FUNCTION_WORDS, name_tokens
 from polyhop.schemas.text import norm_answer
-from polyhop.schemas.types import TITLES_OF_PERSONS
-from polyhop.schemas.values import find_dates, values_in
+from polyhop.schemas.types import TITLES_OF_PERSONS, find_dates, values_in
 from polyhop.worker.reading.pages import CorpusPages, OwnPage, ParsedPassage, PassageSentence, singulars, subject_span
 from polyhop.worker.reading.question import (
     ANY,

@@ -14,8 +14,7 @@ from polyhop.schemas.graph import Mention
 from polyhop.schemas.languages import STOP_WORDS
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.query import ComparedValue
-from polyhop.schemas.types import HEADS, PERSON
-from polyhop.schemas.values import DIMENSIONS, Value, order, values_in
+from polyhop.schemas.types import DIMENSIONS, HEADS, PERSON, Value, order, values_in
 from polyhop.worker.reading.pages import ParsedPassage, PassageSentence, Similarity, titled
 from polyhop.worker.reading.question import DATE, NUMBER, YEAR, YES_NO, ParsedQuestion, stem_of, stems_of
 from polyhop.worker.reading.word_lists import country_mentions, geography, nationalities, shared_countries
@@ -85,7 +84,7 @@ _MEASURES = {
     )
     for word in words.split()
 }
-"""Dimensions of the values that a word asks for (schemas/values.py)."""
+"""Dimensions of the values that a word asks for (schemas/types.py)."""
 _LIFE_SPAN = re.compile(
     r"\b(?:lived?|lives|living) (?:the )?(?:long|short)|\b(?:long|short)er (?:life|lived)"
     r"|\bdied? (?:young|old|at an? (?:young|old|lat|earli)\w* age)",

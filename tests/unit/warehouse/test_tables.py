@@ -23,7 +23,7 @@ from polyhop.schemas.manifest import TableRecord
 from polyhop.schemas.records import interval_of, number_in, values_of
 from polyhop.schemas.tables import METADATA_COLUMNS, METADATA_VALUES, TABLES
 from polyhop.schemas.tables import RECORDS as RECORDS_TABLE
-from polyhop.schemas.values import find_dates
+from polyhop.schemas.types import find_dates
 from polyhop.warehouse import statements as slow
 from polyhop.warehouse.artefacts import surface_graph
 from polyhop.warehouse.files.layout import VersionFolder

@@ -16,7 +16,7 @@ from polyhop.schemas.graph import distinct
 from polyhop.schemas.hub_paths import humanised, signature_texts
 from polyhop.schemas.hubs import HubGraph, HubPaths, Numbers
 from polyhop.schemas.propositions import CompressedRows
-from polyhop.schemas.values import SECONDS, month_number
+from polyhop.schemas.types import SECONDS, month_number
 from polyhop.worker.ranking.facets.labels import LabelIndex, Meanings, Word, content_stems, words_of
 
 
