@@ -23,14 +23,14 @@ from polyhop.schemas.languages import AUTO, ENGLISH
 from polyhop.schemas.settings import LOCAL, PASSAGES, Settings
 from polyhop.warehouse.cache.vectors import CachedEncoder
 from polyhop.warehouse.models.local_encoder import LocalEncoder, Span, TokenStates
-from polyhop.warehouse.open_models import open_encoder
+from polyhop.warehouse.open_models import open_encoder, open_name_cache
 
 Floats = NDArray[np.float32]
 
 CLASSES = ("PERSON", "ORGANIZATION", "LOCATION", "WORK", "EVENT", "OTHER", "NONE")
 """Classes of spans: the five types, a name of none of these (a product, a law), and what is no name."""
 HEADS_FILE = Path(__file__).parent / "name_heads.npz"
-HEADS_SHA256 = "3097e98a1d310f82adda69dcfa9bc743cfbcfd57c8c0d52f2cd4c02dbd6f3169"
+HEADS_SHA256 = "b1f2d46652cbf1a1a4512276232eccde424b367ec7ba3382d4ce0291f02df035"
 """sha256 of the file that weights/training/entity_types.py wrote."""
 
 
@@ -238,6 +238,7 @@ class NameJudge:
 
     def __init__(self, settings: Settings) -> None:
         self._cached: CachedEncoder = open_encoder(settings, PASSAGES)
+        self._records = open_name_cache(settings.root)
         self._prefix = settings.encoder.choice_of(PASSAGES).passage_prefix
         self._heads = open_heads()
 
@@ -248,7 +249,7 @@ class NameJudge:
         text that has names and is not in the cache.
         """
         keys = [self._key(text) for text in texts]
-        records = self._cached.records(keys)
+        records = self._records.get_many(keys)
         missing = {key: n for n, key in enumerate(keys) if key not in records and (texts[n].fixed or texts[n].loose)}
         found = self._judged({key: texts[number] for key, number in missing.items()}) if missing else {}
         records |= found
@@ -269,7 +270,7 @@ class NameJudge:
             offsets = encoded.tokens.offsets - len(self._prefix)
             records[key] = self._record(texts[key], TokenStates(encoded.tokens.states, offsets))
         self._cached.keep_vectors(vectors)
-        self._cached.keep_records(records)
+        self._records.put_many(records)
         return records
 
     def _record(self, named: NamedText, tokens: TokenStates) -> NDArray[np.float32]:

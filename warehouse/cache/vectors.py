@@ -182,15 +182,6 @@ class CachedEncoder:
         """Those of the keys whose vectors are cached."""
         return set(self._cache.get_many(keys))
 
-    def records(self, keys: Sequence[str]) -> dict[str, Vector]:
-        """Arrays that `keep_records` stored under these keys."""
-        return self._cache.get_many(keys)
-
-    def keep_records(self, records: Mapping[str, Vector]) -> None:
-        """Stores arrays that are no vectors of texts, by key."""
-        if records:
-            self._cache.put_many(records)
-
     def keep_vectors(self, vectors: Mapping[str, Vector]) -> None:
         """Stores vectors by key that its encoder made for another purpose, too; those that are cached stay."""
         known = self.known(list(vectors))

@@ -167,7 +167,7 @@ def test_names_beyond_the_encoder_s_limit_have_no_votes(settings: Settings) -> N
 def test_types_need_the_encoder_they_are_trained_for(
     chosen: dict[str, object], artefacts: tuple[str, ...], *, expected: bool
 ) -> None:
-    assert gives_types(Settings(**chosen), artefacts) is expected  # type: ignore[arg-type]
+    assert gives_types(Settings(**chosen), artefacts) is expected
 
 
 def test_damaged_weights_are_refused(tmp_path: Path) -> None:
