@@ -137,80 +137,43 @@ def open_heads(path: Path = HEADS_FILE) -> NameHeads:
         return NameHeads(**{name: arrays[name].astype(np.float32) for name in arrays.files})
 
 
-# Boundaries. Source: docs/decisions/0038-types-from-token-states.md.
-
-_CUT, _ADD, _SPLIT = 0.25, 0.75, 0.6  # chosen on odd texts of the training data
-_GAPS_AFTER = frozenset((" ", "-", ". ", "/", "'", "’", " & "))
-_GAPS_BEFORE = frozenset((" ", "-", ". "))
+_CUT = 0.25
+"""Probability that a word is in a name below which it is cut from the end of one; chosen on the training data."""
 
 
-def adjusted_spans(text: str, spans: Sequence[Span], words: Sequence[Span], positions: Floats) -> list[Span]:
-    """Spans of names with words cut at their ends, words added beside them, and runs of several names split.
+def cut_spans(spans: Sequence[Span], words: Sequence[Span], outside: Floats) -> list[Span]:
+    """Spans of names without the words at their ends that are in no name (`Hello Pavel`); one word of each stays.
 
     Args:
-        text: The text.
-        spans: Names that rules found, in order.
-        words: Its words, in order.
-        positions: Probabilities of each word, as `boundary_probabilities` gives them.
-
-    Returns:
-        Distinct spans in order; a span without words stays.
+        spans: Names that rules found, in order; a span without words stays.
+        words: Words of the text, in order.
+        outside: Probability of each word that it is in no name.
     """
-    first_words = [start for start, _ in words]
-    adjusted: set[Span] = set()
+    starts = [start for start, _ in words]
+    cut: dict[Span, None] = {}
     for start, end in spans:
-        first, after = int(np.searchsorted(first_words, start)), int(np.searchsorted(first_words, end))
-        while after > first and words[after - 1][1] > end:
+        first, after = int(np.searchsorted(starts, start)), int(np.searchsorted(starts, end))
+        ends = {first: start, after: end}  # signs around words stay where no word is cut: C++
+        while after - first > 1 and 1 - outside[first] < _CUT:
+            first += 1
+        while after - first > 1 and 1 - outside[after - 1] < _CUT:
             after -= 1
-        if first == after:
-            adjusted.add((start, end))
-            continue
-        ends = {first: start, after: end}  # signs around words stay where no word was cut or added: C++
-        first, after = _cut(positions, first, after)
-        first, after = _widened(text, words, positions, first, after)
-        begin = first
-        for number in range(first + 1, after + 1):
-            if number == after or positions[number, 1] > _SPLIT:
-                adjusted.add((ends.get(begin, words[begin][0]), ends.get(number, words[number - 1][1])))
-                begin = number
-    return sorted(span for span in adjusted if not any(_is_inside(span, other) for other in adjusted))
-
-
-def _is_inside(inner: Span, outer: Span) -> bool:
-    return outer[0] <= inner[0] and inner[1] <= outer[1] and inner != outer
-
-
-def _cut(positions: Floats, first: int, after: int) -> Span:
-    while after - first > 1 and 1 - positions[first, 0] < _CUT:
-        first += 1
-    while after - first > 1 and 1 - positions[after - 1, 0] < _CUT:
-        after -= 1
-    return first, after
-
-
-def _widened(text: str, words: Sequence[Span], positions: Floats, first: int, after: int) -> Span:
-    while after < len(words) and text[words[after - 1][1] : words[after][0]] in _GAPS_AFTER:
-        if positions[after, 2] <= _ADD:
-            break
-        after += 1
-    while first > 0 and text[words[first - 1][1] : words[first][0]] in _GAPS_BEFORE:
-        if positions[first, 2] <= _ADD or 1 - positions[first - 1, 0] <= _ADD:
-            break
-        first -= 1
-    return first, after
+        is_empty = first == after
+        cut[(start, end) if is_empty else (ends.get(first, starts[first]), ends.get(after, words[after - 1][1]))] = None
+    return sorted(cut)
 
 
 PASSAGE = "passage"  # Kind of vectors under which a passage's is cached.
 TYPED_LANGUAGES = frozenset((ENGLISH, "de", "fr", AUTO))
 """Languages whose names the networks give types; others were not measured."""
 VOTES = 1000  # Sum of the votes of one mention: probabilities in thousandths, so that sums have no order.
-_RECORD = "names"  # Kind of cached results.
+_RECORD = "names-1"  # Kind of cached results; its number is to be raised when code changes them.
 _OTHER, _NONE = CLASSES.index("OTHER"), CLASSES.index("NONE")
 
 
 @dataclass(frozen=True, slots=True)
 class NamedText:
-    """A text with the spans of its names; only `loose` ones may get other ends."""
+    """A text with the spans of its names; words may be cut from `loose` ones only."""
 
     text: str
     fixed: Sequence[Span]
@@ -220,7 +183,7 @@ class NamedText:
 
 @dataclass(frozen=True, slots=True)
 class JudgedText:
-    """Spans of names, the loose ones adjusted, each with its votes for `CLASSES`; none where it has no token."""
+    """Spans of names, the loose ones cut, each with its votes for `CLASSES`; none where it has no token."""
 
     votes: Mapping[Span, tuple[int, ...]]
     loose: Sequence[Span]
@@ -275,7 +238,7 @@ class NameJudge:
 
     def _record(self, named: NamedText, tokens: TokenStates) -> NDArray[np.float32]:
         """Number of loose spans, then each span with its votes, loose ones first."""
-        loose = self._adjusted(named, tokens) if named.is_english else [*named.loose]
+        loose = self._cut(named, tokens) if named.is_english else [*named.loose]
         spans = [*loose, *sorted({*named.fixed} - {*loose})]
         ranges = tokens.ranges(spans)
         inside = np.flatnonzero(ranges[:, 1] > ranges[:, 0])
@@ -289,8 +252,8 @@ class NameJudge:
         rows = np.concatenate((np.array(spans, np.float32).reshape(-1, 2), votes), axis=1)
         return np.concatenate(([1 + len(loose)], rows.ravel())).astype(np.float32)
 
-    def _adjusted(self, named: NamedText, tokens: TokenStates) -> list[Span]:
-        """The loose spans as the second network bounds them; no word of a fixed one is added to them."""
+    def _cut(self, named: NamedText, tokens: TokenStates) -> list[Span]:
+        """The loose spans without the words at their ends that the second network finds in no name."""
         words = [match.span() for match in WORD.finditer(named.text)]
         ranges = tokens.ranges(words)
         inside = np.flatnonzero(ranges[:, 1] > ranges[:, 0])
@@ -298,7 +261,7 @@ class NameJudge:
         if not words or not named.loose:
             return [*named.loose]
         features = boundary_features(named.text, tokens, words, ranges[inside])
-        return adjusted_spans(named.text, named.loose, words, self._heads.boundary_probabilities(features))
+        return cut_spans(named.loose, words, self._heads.boundary_probabilities(features)[:, 0])
 
 
 def _opened(record: NDArray[np.float32] | None) -> JudgedText:

@@ -254,7 +254,7 @@ class PassageRules:
                 pages.add_page(passage, partial(self._page, names=names))
 
     def judged(self, found: Sequence[tuple[Passage, FoundNames]]) -> list[tuple[Passage, FoundNames]]:
-        """Names with their votes, those that are no titles with adjusted ends."""
+        """Names with their votes, those that are no titles without words at their ends that belong to no name."""
         if self.judge is None:
             return [*found]
         texts = [self._named(passage, names) for passage, names in found]

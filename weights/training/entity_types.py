@@ -32,8 +32,8 @@ from polyhop.warehouse.name_judge import (
     HEADS_FILE,
     WORD,
     NameHeads,
-    adjusted_spans,
     boundary_features,
+    cut_spans,
     type_features,
 )
 
@@ -346,9 +346,9 @@ def boundary_report(texts: Sequence[Text], folder: Path, model: Trained, numbers
         counts = found[row.source]
         counts[0] += len(marked)
         counts[1] += len(marked & set(by_rule))
-        counts[2] += len(marked & set(adjusted_spans(row.text, by_rule, words, positions)))
+        counts[2] += len(marked & set(cut_spans(by_rule, words, positions[:, 0])))
     for source, (names, rules, both) in sorted(found.items()):
-        print(f"boundaries {source}: rules {rules / names:.3f}, adjusted {both / names:.3f} of {names}")
+        print(f"boundaries {source}: rules {rules / names:.3f}, cut {both / names:.3f} of {names}")
 
 
 def main() -> None:

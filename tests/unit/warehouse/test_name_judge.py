@@ -14,7 +14,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.tasks.extraction.rows import BatchPages, ExtractedPassage
 from polyhop.tasks.extraction.rules import PassageRules
 from polyhop.warehouse.models.local_encoder import LocalEncoder, TokenStates
-from polyhop.warehouse.name_judge import CLASSES, HEADS_FILE, NameJudge, adjusted_spans, gives_types, open_heads
+from polyhop.warehouse.name_judge import CLASSES, HEADS_FILE, NameJudge, cut_spans, gives_types, open_heads
 from polyhop.warehouse.open_models import close_encoders, open_encoder
 
 TEXTS = ["Ada Lovelace met Charles Babbage in London.", "", "Payment is due within 30 days."]
@@ -103,26 +103,25 @@ def test_a_greeting_is_no_part_of_a_name(settings: Settings) -> None:
     assert "hello pavel" not in page.rows
 
 
-WORDS = [(0, 5), (6, 11), (12, 15), (16, 23)]  # Hello Pavel and Spencer
-OUTSIDE, BEGIN, INSIDE = (0.9, 0.05, 0.05), (0.05, 0.9, 0.05), (0.05, 0.05, 0.9)
+WORDS = [(0, 5), (6, 11), (12, 13)]  # Hello Pavel C++
 
 
 @pytest.mark.parametrize(
-    ("positions", "spans", "expected"),
+    ("outside", "spans", "expected"),
     [
-        ((OUTSIDE, BEGIN, OUTSIDE, OUTSIDE), [(0, 11)], [(6, 11)]),
-        ((OUTSIDE, BEGIN, INSIDE, INSIDE), [(6, 11), (16, 23)], [(6, 23)]),
-        ((BEGIN, BEGIN, OUTSIDE, BEGIN), [(0, 11)], [(0, 5), (6, 11)]),
-        ((OUTSIDE, OUTSIDE, OUTSIDE, OUTSIDE), [(0, 11)], [(6, 11)]),
-        ((BEGIN, INSIDE, OUTSIDE, OUTSIDE), [(30, 31)], [(30, 31)]),
+        ((0.9, 0.1, 0.9), [(0, 11)], [(6, 11)]),
+        ((0.1, 0.9, 0.9), [(0, 11)], [(0, 5)]),
+        ((0.9, 0.1, 0.1), [(0, 15)], [(6, 15)]),
+        ((0.9, 0.9, 0.9), [(0, 11)], [(6, 11)]),
+        ((0.9, 0.1, 0.9), [(0, 11), (6, 11)], [(6, 11)]),
+        ((0.1, 0.1, 0.1), [(30, 31)], [(30, 31)]),
     ],
-    ids=["cut", "joined", "split", "one word stays", "without words"],
+    ids=["in front", "behind", "signs stay", "one word stays", "once", "without words"],
 )
-def test_a_span_gets_other_ends(
-    positions: tuple[tuple[float, ...], ...], spans: list[tuple[int, int]], expected: list[tuple[int, int]]
+def test_words_in_no_name_are_cut_from_its_ends(
+    outside: tuple[float, ...], spans: list[tuple[int, int]], expected: list[tuple[int, int]]
 ) -> None:
-    text = "Hello Pavel and Spencer sat. ++"
-    assert adjusted_spans(text, spans, WORDS, np.array(positions, np.float32)) == expected
+    assert cut_spans(spans, WORDS, np.array(outside, np.float32)) == expected
 
 
 def test_a_passage_is_encoded_once_for_its_vector_and_its_names(
