@@ -56,7 +56,7 @@ def main() -> None:
         titles = {record["id"]: record["title"] for record in records}
         for label in (label for label in labels if label["corpus"] == name):
             key = label.get("key") or title_keys(titles[label["id"]])[0]
-            found = types.get(key, "no entity")
+            found = types.get(key, "NONE")  # what is dropped as no name has no type
             allowed = "either" if "NONE" in label["types"] else "typed"
             for what in ("all", "untyped" if label["types"] == ["NONE"] else allowed):
                 row = (f"{name}, {label['kind']}s", label["part"], what)

@@ -3,7 +3,7 @@
 Two small networks, trained for the states that all-MiniLM-L6-v2 has after four of its six layers (weights/training).
 One run of the encoder gives a passage's vector, which is cached for the embedding stage, and the states. What was found
 of a passage is cached, too: by its text and the names in it.
-Source: docs/decisions/0038-types-from-token-states.md.
+Source: decisions/0038-types-from-token-states.md.
 """
 
 import json

@@ -226,7 +226,7 @@ def _add_values(
         row.add_span(value.start, value.end, home)
 
 
-# The rules of one corpus. Source: docs/decisions/0038-types-from-token-states.md.
+# The rules of one corpus. Source: decisions/0038-types-from-token-states.md.
 
 T = TypeVar("T")
 _AT_ONCE = 64  # passages whose token states are in memory at once; chosen: 25 MB at most

@@ -6,7 +6,7 @@ DATA: the folder of train.jsonl.gz (weights/training/README.md says where its te
 --without: leaves a source out and measures both networks on it. --half: trains boundaries on even texts and measures
 them on odd ones. Otherwise writes FILE and prints its sha256.
 Not called types.py, which the standard library's module of that name would be hidden by.
-Source: docs/decisions/0038-types-from-token-states.md.
+Source: decisions/0038-types-from-token-states.md.
 """
 
 import argparse
