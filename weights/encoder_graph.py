@@ -19,12 +19,17 @@ LAYER_NORM_EPSILON = 1e-12  # BERT's
 OPSET = 18  # the first in which ReduceL2 takes its axes as an input
 IR_VERSION = 10  # pinned, because the package onnx would write its newest, which older onnxruntimes refuse
 CONTRIB = "com.microsoft"
+STATES = "encoder.layer.3.output"
+"""Output with the token states after four of the six layers, by which names get their types: the last layer's tell
+less (docs/decisions/0039-types-from-token-states.md)."""
 
 Tensors = Mapping[str, NDArray[np.float32]]
 
 
 def graph_file(safetensors: bytes) -> bytes:
     """The content of model.onnx: input `input_ids` (b, s) int64, output `vectors` (b, 384) float32, rows of length 1.
+
+    The second output, `STATES`, has the token states of one layer, shape (b, s, 384).
 
     Args:
         safetensors: The published file, whose dense weights have shape (out, in).
@@ -80,7 +85,10 @@ def assemble_graph(tensors: Tensors) -> Any:
         builder.nodes,
         "all-MiniLM-L6-v2",
         [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["b", "s"])],
-        [helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["b", DIMENSION])],
+        [
+            helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["b", DIMENSION]),
+            helper.make_tensor_value_info(STATES, TensorProto.FLOAT, ["b", "s", DIMENSION]),
+        ],
         builder.constants,
     )
     opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]

@@ -1,8 +1,11 @@
 """A user's schema applied to a page: types of names by pattern, relations by their canonical label (pure)."""
 
+from collections.abc import Mapping
+
 from polyhop.schemas.extraction_schema import ExtractionSchema
 from polyhop.tasks.extraction.relations import MENTIONS, RELATED
 from polyhop.tasks.extraction.rows import ExtractedPassage, Relation, merged, triple_proposition
+from polyhop.tasks.extraction.rules import sure_types
 
 PATTERN = 0.95  # confidence of a type by pattern; chosen: as sure as a page's own definition (schemas/types.py)
 
@@ -18,7 +21,8 @@ def with_schema(page: ExtractedPassage, schema: ExtractionSchema) -> ExtractedPa
     for row in page.rows.values():
         if kind := schema.type_of(row.surface):
             row.type, row.confidence = kind, max(PATTERN, row.confidence or 0)
-    changed = {relation: _with_label(page, relation, schema) for relation, _ in page.relations}
+    kinds = sure_types(page.rows)
+    changed = {relation: _with_label(relation, kinds, schema) for relation, _ in page.relations}
     relations: dict[Relation, str] = {}
     for relation, extractor in page.relations:
         relations.setdefault(changed[relation], extractor)
@@ -30,7 +34,7 @@ def with_schema(page: ExtractedPassage, schema: ExtractionSchema) -> ExtractedPa
     return page
 
 
-def _with_label(page: ExtractedPassage, relation: Relation, schema: ExtractionSchema) -> Relation:
+def _with_label(relation: Relation, kinds: Mapping[str, str | None], schema: ExtractionSchema) -> Relation:
     source, label, target = relation
     found = None if label in (MENTIONS, RELATED) else schema.relation_of(label)
     if found is None:
@@ -38,8 +42,8 @@ def _with_label(page: ExtractedPassage, relation: Relation, schema: ExtractionSc
     known, is_inverse = found
     if is_inverse:
         source, target = target, source
-    kinds = [page.rows[key].type if key in page.rows else None for key in (source, target)]
-    return (source, known.label, target) if schema.allows(known, kinds[0], kinds[1]) else (source, RELATED, target)
+    is_allowed = schema.allows(known, kinds.get(source), kinds.get(target))
+    return (source, known.label if is_allowed else RELATED, target)
 
 
 def _triple(page: ExtractedPassage, relation: Relation) -> tuple[str, list[str]]:

@@ -1,5 +1,6 @@
 """The extraction stage: passages, batch by batch, to raw rows; unchanged passages keep theirs."""
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -16,17 +17,16 @@ from polyhop.schemas.extraction_schema import ExtractionSchema
 from polyhop.schemas.names import name_tokens, title_keys
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.records import Passage
-from polyhop.schemas.settings import ExtractionSettings
+from polyhop.schemas.settings import PASSAGES, ExtractionSettings
 from polyhop.schemas.tables import EXTRACTION_LEDGER, Column, Table
 from polyhop.schemas.text import content_hash
 from polyhop.tasks.extraction.model import DOCUMENT_CHARACTERS, ModelBatch, documents_of, plan_passages, questions
 from polyhop.tasks.extraction.own_schema import with_schema
 from polyhop.tasks.extraction.rows import BatchPages, arrow_table, counts_table, ledger_table, raw_tables
-from polyhop.tasks.extraction.rules import rules_page
+from polyhop.tasks.extraction.rules import PassageRules
 from polyhop.tasks.extraction.stated import (
     Contract,
     Matches,
-    StandIn,
     contract_settings,
     import_pages,
     left_over,
@@ -48,6 +48,7 @@ from polyhop.tasks.stage import FAULTS, BatchResult, Counts, Stage, language_set
 from polyhop.warehouse.build import Build, is_part_done, part_file, part_files, write_part, write_rows
 from polyhop.warehouse.files.disk import file_hash, link_or_copy, writing
 from polyhop.warehouse.machine import gc_paused
+from polyhop.warehouse.name_judge import HEADS_SHA256, NameJudge, gives_types
 from polyhop.warehouse.names import SPACY_MODEL, open_finder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import connect
@@ -149,6 +150,7 @@ def merged_rows(before: Path | None, gone: Sequence[str], parts: Iterable[pa.Tab
         yield from coming
 
 
+_log = logging.getLogger(__name__)
 _DONE = "done"  # parts with the ids of the passages that a batch did
 
 MOST_REPLACED = 0.1
@@ -204,12 +206,13 @@ def _ids_in(file: Path) -> list[str]:
     return ids
 
 
-def rules_of(build: Build) -> StandIn:
+def rules_of(build: Build) -> PassageRules:
     """Returns the rule-based extractor for passages of this corpus."""
     extraction = build.settings.extraction
     language = build.settings.corpus.language
     finder = _finder(str(build.staging.tables), build.fingerprint("extract"), extraction, language)
-    return lambda passage: rules_page(passage, finder, extraction.ner.partition(":")[0], language)
+    judge = NameJudge(build.settings) if gives_types(build.settings, build.artefacts) else None
+    return PassageRules(finder, extraction.ner.partition(":")[0], language, judge)
 
 
 @lru_cache(maxsize=1)
@@ -340,6 +343,10 @@ class Extract(Stage):
             chosen["spacy_model"] = model or SPACY_MODEL
         if extraction.types:
             chosen["types"] = extraction.types
+        if gives_types(build.settings, build.artefacts):
+            encoder = build.settings.encoder.choice_of(PASSAGES)
+            telling = encoder.model_dump(mode="json", include={"passage_prefix", "precision"}, exclude_defaults=True)
+            chosen["name_types"] = {"weights": HEADS_SHA256, **telling}
         if extraction.extractor != "rules":
             chosen |= contract_settings(extraction)
         if extraction.extractor == "model":
@@ -391,6 +398,7 @@ class Extract(Stage):
         if extractor == "rules":
             return self._run_rules(build, batch)
         pages = _by_model(build, batch) if extractor == "model" else _by_import(build, batch)
+        rules_of(build).type_pages(pages.pages)
         _apply_schema(build, pages)
         tables = {
             **raw_tables(pages.pages),
@@ -409,8 +417,7 @@ class Extract(Stage):
             rows = connection.execute(statement("extract", "passages_of_ids"), {"ids": list(ids)}).fetchall()
         rules, pages = rules_of(build), BatchPages()
         with gc_paused():
-            for row in rows:
-                pages.add_page(Passage(*row), rules)
+            rules.add_pages(pages, [Passage(*row) for row in rows])
             _apply_schema(build, pages)
             tables = raw_tables(pages.pages)
         done = pa.table({"passage_id": pa.array(ids, pa.string())})
@@ -434,6 +441,11 @@ class Extract(Stage):
     def finish(self, build: Build) -> Counts:
         """Fills the ledger, keeps what rules found for the next version, counts raw rows."""
         folder = build.parts("extract")
+        if not gives_types(build.settings, build.artefacts):
+            _log.info(
+                "Names get no types but those that pages state of their titles; types need a strategy with vectors of "
+                "passages, encoder.name=local, and corpus.language en, de, fr or auto."
+            )
         counts: Counter[str] = Counter()
         with build.tables() as connection:
             if ledger := part_files(folder, "ledger"):
