@@ -167,8 +167,7 @@ def test_questions_have_the_precision_of_the_version(tmp_path: Path, encoder: Lo
     plain = index.settings
     for precision, wanted in (("int8", int8), ("float32", encoder)):
         index.settings = plain.model_copy(update={"encoder": EncoderSettings(precision=precision)})
-        report = index.read({"id": f"p{n}", "text": text} for n, text in enumerate(TOWNS[:4]))
-        assert report.computed["embed-passage"] == 4
+        index.read({"id": f"p{n}", "text": text} for n, text in enumerate(TOWNS[:4]))
         assert index.manifest.vectors["passage"].encoder.precision == precision
         with open_index("i", settings=plain) as opened:
             assert np.array_equal(opened.session.services.encode(["Which river?"]), wanted.encode(["Which river?"]))

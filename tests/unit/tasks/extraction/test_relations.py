@@ -74,7 +74,7 @@ def test_pronouns_and_nouns_mean_the_title(title: str, text: str, expected: Stat
 
 def test_a_pronoun_means_the_subject_of_the_sentence_before() -> None:
     text = "Fiona Merrow left the firm. She moved to Danby."
-    assert stated(text, "Edwin Merrow") == [("fiona merrow", "moves to", "danby")]
+    assert stated(text, "Edwin Merrow (engineer)") == [("fiona merrow", "moves to", "danby")]
 
 
 def test_a_pronoun_does_not_mean_the_subject_of_a_subordinate_clause() -> None:
