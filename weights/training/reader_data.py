@@ -239,7 +239,7 @@ class GroupBuilder:
             return -self.weights.total(shared) + rng.random() * 3
 
         rest = sorted((one for one in pool if not one.spans and not one.is_supporting), key=hardness)
-        if is_answerable:
+        if is_answerable or not (supports or rest):
             kept = golds[: 1 if rng.random() < 0.8 else 2]
         else:
             kept = []
@@ -257,7 +257,7 @@ class GroupBuilder:
             negatives = sorted(negatives, key=lambda passage: negatives.index(passage) + rng.random() * 4)
         if is_windowed and (rest := _without_answer(gold, question.answers)) is not None:
             negatives.insert(rng.choice((0, 0, 1)), rest)
-        kept = [gold] if is_answerable else []
+        kept = [gold] if is_answerable or not negatives else []
         chosen = [(passage, "") for passage in (kept + negatives)[:count]]
         if rng.random() < MISLED and negatives:
             number = rng.randrange(len(chosen))
