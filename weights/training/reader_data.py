@@ -22,7 +22,7 @@ from polyhop.worker.reading.comparisons import options_of
 from polyhop.worker.reading.question import YES_NO, parse_question
 from reader_chains import ONE_HOP, TWO_HOPS, GeneratedQuestion, generate_questions, pages_of
 from reader_records import COMPANY, TABLES, company_questions, table_questions
-from reader_text import (
+from weights.training.reader_text import (
     Featurizer,
     InputRow,
     TrainingPassage,

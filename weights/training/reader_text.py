@@ -200,9 +200,7 @@ def grown_window(
         sides = [
             side
             for side in ((low - 1, high), (low, high + 1))
-            if side[0] >= 0
-            and side[1] < len(sentences)
-            and sentences[side[1]][1] - sentences[side[0]][0] <= characters
+            if side[0] >= 0 and side[1] < len(sentences) and sentences[side[1]][1] - sentences[side[0]][0] <= characters
         ]
         if not sides:
             return sentence_window(passage, sentences[low][0], sentences[high][1])
