@@ -51,14 +51,17 @@ class GraphBuilder:
         self.constants: list[Any] = []
 
     def axis(self, number: int) -> str:
+        """Adds the number of an axis; returns the constant's name."""
         self.constants.append(numpy_helper.from_array(np.array([number], dtype=np.int64), f"axis{number}"))
         return f"axis{number}"
 
     def constant(self, name: str, value: NDArray[np.float32]) -> str:
+        """Adds a tensor; returns its name."""
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
         return name
 
     def node(self, kind: str, inputs: Sequence[str], name: str, *, domain: str = "", **attributes: Any) -> str:
+        """Adds an operator with one output, which has its name; returns it."""
         self.nodes.append(helper.make_node(kind, inputs, [name], name=name, domain=domain, **attributes))
         return name
 

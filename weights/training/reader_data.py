@@ -1,27 +1,22 @@
-"""Training plan of the reader: questions of all sources, drawn by a mixture, as batches of input rows in one file.
-
-The plan is a pure function of its files and seeds; the trainer reads nothing else, so a run continues exactly.
-"""
+"""Questions of the published sets and of the corpora, with negatives, and the passages that each is read with."""
 
 import gzip
 import json
 import random
-from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import bm25s
 import numpy as np
-from numpy.typing import NDArray
+
 from polyhop.schemas.names import NameFinder, split_sentences
 from polyhop.schemas.text import norm_simple
 from polyhop.worker.reading.comparisons import options_of
 from polyhop.worker.reading.question import YES_NO, parse_question
-from reader_chains import ONE_HOP, TWO_HOPS, GeneratedQuestion, generate_questions, pages_of
-from reader_records import COMPANY, TABLES, company_questions, table_questions
+from weights.training.reader_chains import TWO_HOPS, GeneratedQuestion, generate_questions, pages_of
 from weights.training.reader_text import (
     Featurizer,
     InputRow,
@@ -35,21 +30,10 @@ from weights.training.reader_text import (
 )
 
 HOTPOTQA, NATURAL_QUESTIONS = "hotpotqa", "nq-open-oracle"
-MIXTURE = {
-    "squadshifts-new_wiki": 0.24, "squad1.1-train-part": 0.15, HOTPOTQA: 0.17, NATURAL_QUESTIONS: 0.10,
-    "xquad-en": 0.04, "expmrc-squad-dev": 0.015, "qamr": 0.05, TWO_HOPS: 0.13, ONE_HOP: 0.025, TABLES: 0.04,
-    COMPANY: 0.04,
-}  # fmt: skip
-"""Share of the questions of each source: about 1.7 passes over most, four over HotpotQA, which is small."""
 UNANSWERABLE, WINDOWED, MISLED = 0.10, 0.5, 0.15
-"""Shares: groups without an answer; groups read in windows of sentences; one-hop groups with a sentence leading nowhere."""
-BUCKETS = (
-    (2, 64), (2, 96), (2, 128), (3, 128), (3, 160), (4, 64), (4, 80), (4, 96), (4, 112), (4, 128),
-)  # fmt: skip
-"""Shapes of batches: passages of a question, tokens of a passage."""
-STEP_TOKENS = 2048  # padded tokens of a batch
+"""Shares of groups: without an answer; in windows of sentences; of one hop, with a sentence that leads nowhere."""
 DEV_CHAINS = 150
-SEEDS = {"mixture": 11, "questions": 5, "records": 29, "chains": 3, "dev": 17}
+CHAIN_SEED, DEV_SEED = 3, 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +58,7 @@ def sources_in(data: Path, project: Path) -> Sources:
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """Records of a JSON Lines file, compressed or not."""
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-    with opened as lines:
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)
 
@@ -86,7 +69,7 @@ class HeldOut:
     def __init__(self, paths: Iterable[Path]) -> None:
         rows = [row for path in paths for row in read_lines(path)]
         self.folded = frozenset(norm_simple(row["question"]) for row in rows)
-        self._by_answer = defaultdict(list)
+        self._by_answer = defaultdict[str, list[str]](list)
         for row in rows:
             for answer in (*row.get("answers", ()), *([row["answer"]] if isinstance(row.get("answer"), str) else ())):
                 self._by_answer[norm_simple(answer)].append(f" {norm_simple(row['question'])} ")
@@ -104,7 +87,7 @@ def published_questions(path: Path) -> tuple[list[TrainingQuestion], list[Traini
     groups: dict[int, list[dict[str, Any]]] = {}
     for row in read_lines(path):
         groups.setdefault(row["group"], []).append(row)
-    train, dev = [], []
+    train, dev = list[TrainingQuestion](), list[TrainingQuestion]()
     for rows in groups.values():
         first = rows[0]
         passages = tuple(
@@ -158,22 +141,23 @@ class PassageSearch:
 
 
 def with_retrieved_negatives(
-    questions: Sequence[TrainingQuestion], searches: dict[str, PassageSearch]
-) -> list[TrainingQuestion]:
-    """The questions with negatives from the passages of their own source, in the same order."""
-    by_source = defaultdict(list)
+    train: Sequence[TrainingQuestion], dev: Sequence[TrainingQuestion]
+) -> tuple[list[TrainingQuestion], list[TrainingQuestion]]:
+    """The questions, in the same order, with negatives from the passages of their own source."""
+    questions = [*train, *dev]
+    by_source = defaultdict[str, list[int]](list)
     for number, question in enumerate(questions):
         by_source[question.source].append(number)
-    chosen = list(questions)
-    for source, numbers in by_source.items():
-        found = searches[source].with_negatives([questions[number] for number in numbers])
-        for number, question in zip(numbers, found, strict=True):
-            chosen[number] = question
-    return chosen
+    for numbers in by_source.values():
+        own = [questions[number] for number in numbers]
+        search = PassageSearch(passage for question in own for passage in question.passages)
+        for number, question in zip(numbers, search.with_negatives(own), strict=True):
+            questions[number] = question
+    return questions[: len(train)], questions[len(train) :]
 
 
 def corpus_questions(
-    corpora: Sequence[Path], held_out: HeldOut, seed: int = SEEDS["chains"]
+    corpora: Sequence[Path], held_out: HeldOut, seed: int = CHAIN_SEED
 ) -> tuple[list[GeneratedQuestion], list[str]]:
     """Generated questions over the passages of corpora, and the texts of these passages."""
     passages = {row["text"]: row["title"] for path in corpora for row in read_lines(path)}
@@ -183,13 +167,13 @@ def corpus_questions(
 
 
 def split_chains(
-    generated: Sequence[GeneratedQuestion], count: int = DEV_CHAINS, seed: int = SEEDS["dev"]
+    generated: Sequence[GeneratedQuestion], count: int = DEV_CHAINS, seed: int = DEV_SEED
 ) -> tuple[list[TrainingQuestion], list[TrainingQuestion]]:
     """Training and dev questions whose pages differ: dev takes chains whose pages few others lead through."""
     uses = Counter(title for one in generated for title in one.titles)
     order = list(generated)
     random.Random(seed).shuffle(order)
-    dev, titles = [], set[str]()
+    dev, titles = list[TrainingQuestion](), set[str]()
     for one in order:
         if len(dev) < count and len(one.relations) > 1 and all(uses[title] <= 12 for title in one.titles):
             if not titles & one.titles:
@@ -303,90 +287,3 @@ def _without_answer(passage: TrainingPassage, answers: Sequence[str]) -> Trainin
             best = start, end
     part = passage.text[best[0] : best[1]]
     return TrainingPassage(passage.title, part) if len(part) >= 60 else None
-
-
-@dataclass(slots=True)
-class Plan:
-    """Batches of groups of input rows, flat: the arrays of the plan's file."""
-
-    ids: "array[int]"
-    rows: list[tuple[int, int, int, int]]  # begin in ids, tokens of segment 0, first and last piece of the text
-    golds: list[tuple[int, int, int]]  # row, first and last token
-    groups: list[tuple[int, int]]  # first row, source
-    batches: list[tuple[int, int, int]]  # first group, passages, tokens of a passage
-
-    def add(self, shape: tuple[int, int], groups: Sequence[tuple[tuple[InputRow, ...], int]]) -> int:
-        """Appends a batch; returns its padded tokens."""
-        self.batches.append((len(self.groups), *shape))
-        for rows, source in groups:
-            self.groups.append((len(self.rows), source))
-            for row in rows:
-                self.golds += [(len(self.rows), first, last) for first, last in row.gold]
-                self.rows.append((len(self.ids), row.segment, row.first, row.last))
-                self.ids.extend(row.ids)
-        return len(groups) * shape[0] * shape[1]
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays of the plan's file."""
-        return {
-            "ids": np.array(self.ids, np.uint16),
-            "rows": np.array([*self.rows, (len(self.ids), 0, 0, 0)], np.int32),
-            "golds": np.array(self.golds, np.int32).reshape(-1, 3),
-            "groups": np.array([*self.groups, (len(self.rows), 0)], np.int32),
-            "batches": np.array([*self.batches, (len(self.groups), 0, 0)], np.int32),
-        }
-
-
-def draw_plan(
-    by_source: dict[str, Sequence[TrainingQuestion]],
-    builder: GroupBuilder,
-    tokens: int,
-    seed: int = SEEDS["mixture"],
-    report: Callable[[str], None] = print,
-) -> tuple[Plan, dict[str, int]]:
-    """Batches of so many padded tokens, their groups drawn by the mixture; each source in shuffled passes.
-
-    Returns:
-        The plan, and the number of groups of each source.
-    """
-    names = [name for name in MIXTURE if by_source.get(name)]
-    choose, build = random.Random(f"order {seed}"), random.Random(f"groups {seed}")
-    waiting: dict[tuple[int, int], list[tuple[tuple[InputRow, ...], int]]] = defaultdict(list)
-    left: dict[str, list[TrainingQuestion]] = {name: [] for name in names}
-    drawn: Counter[str] = Counter()
-    plan, done, reported = Plan(array("H"), [], [], [], []), 0, 0
-    while done < tokens:
-        name = choose.choices(names, [MIXTURE[one] for one in names])[0]
-        if not left[name]:
-            left[name] = list(by_source[name])
-            choose.shuffle(left[name])
-        rows = builder.rows(left[name].pop(), build)
-        drawn[name] += 1
-        longest = max(len(row.ids) for row in rows)
-        shape = min((b for b in BUCKETS if b[0] >= len(rows) and b[1] >= longest), key=lambda b: (b[0] * b[1], b))
-        waiting[shape].append((rows, names.index(name)))
-        if len(waiting[shape]) == STEP_TOKENS // (shape[0] * shape[1]):
-            done += plan.add(shape, waiting.pop(shape))
-        if done >= reported + 1_000_000:
-            reported = done
-            report(f"{done:,} of {tokens:,} tokens, {sum(drawn.values()):,} groups")
-    return plan, dict(drawn)
-
-
-def dev_records(
-    questions: Sequence[TrainingQuestion], builder: GroupBuilder, featurizer: Featurizer
-) -> Iterator[dict[str, Any]]:
-    """Dev questions with the input rows of their passages, at most five, in a fixed order."""
-    for question in questions:
-        pool = [*question.passages, *question.negatives]
-        chosen = [passage for passage in pool if passage.spans][:2]
-        chosen += [passage for passage in pool if not passage.spans and passage.is_supporting]
-        chosen += [passage for passage in pool if not passage.spans and not passage.is_supporting]
-        most = 3 if question.source.startswith("squad") else 5
-        rows = []
-        for passage in chosen[:most]:
-            bridge = bridging_sentence(question.text, pool, passage, builder.weights)
-            row = featurizer.row(question.text, bridge, passage, 192)
-            rows.append({"ids": row.ids, "segment": row.segment, "first": row.first, "last": row.last,
-                         "offsets": row.offsets, "text": passage.text})  # fmt: skip
-        yield {"source": question.source, "question": question.text, "answers": question.answers, "rows": rows}

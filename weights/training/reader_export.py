@@ -3,16 +3,16 @@
 Inputs `input_ids` and `segment_ids` (n, s) int64, 0 = padding; output `logits` (n, s, 2) float32: start and end.
 """
 
-import json
 import resource
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, load, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
+
 from weights.encoder_graph import (
     CONTRIB,
     DIMENSION,
@@ -23,8 +23,10 @@ from weights.encoder_graph import (
     GraphBuilder,
     add_layer,
 )
+from weights.training.reader_scores import best_answer, scores_of
 
 Tensors = Mapping[str, NDArray[np.float32]]
+_READ_SHAPES = ((5, 64), (4, 80), (2, 160))  # passages and tokens of a question at reading time
 LARGE = 100_000  # numbers; smaller tensors stay float32 in every file
 
 
@@ -137,7 +139,6 @@ def write_candidates(tensors: Tensors, folder: Path) -> dict[str, Path]:
     ):
         paths[kind].write_bytes(made.SerializeToString(deterministic=True))
     write_dynamic_int8(paths["float32"], paths["dynamic-int8"])
-    load(paths["dynamic-int8"], load_external_data=False)
     return paths
 
 
@@ -160,43 +161,40 @@ def question_inputs(rows: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[np.i
     return {"input_ids": ids, "segment_ids": segments}
 
 
-def compare(
-    paths: Mapping[str, Path],
-    records: Sequence[dict[str, Any]],
-    best_answer: Callable[[Sequence[Mapping[str, Any]]], tuple[str, float]],
-    scores_of: Callable[[Sequence[Mapping[str, Any]]], dict[str, Any]],
-) -> dict[str, Any]:
-    """Answers of each file on dev, against those of float32; size, and milliseconds of one core for 320 tokens.
+def compare(paths: Mapping[str, Path], records: Sequence[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Answers of each file on dev, against those of the first; size, and milliseconds of one core for 320 tokens.
 
     Args:
-        paths: Files by kind; float32 first.
+        paths: Files by kind.
         records: Dev questions with their rows.
-        best_answer: The answer of rows with logits, and its lead.
-        scores_of: EM and F1 of records by source.
+
+    Yields:
+        Kind and figures. `difference_by_batch` is the largest one between logits of a passage alone and in its batch.
     """
-    report, reference = {}, list[tuple[str, float]]()
+    reference = list[tuple[str, float]]()
     for kind, path in paths.items():
         session = open_reader(path)
-        answers, alone_differs = [], 0.0
+        answers, by_batch = list[tuple[str, float]](), 0.0
         for record in records:
-            logits = session.run(None, question_inputs(record["rows"]))[0]
-            for row, own in zip(record["rows"], logits, strict=True):
-                row["logits"] = own[: len(row["ids"])]
-            alone = session.run(None, question_inputs(record["rows"][:1]))[0][0]
-            size = len(record["rows"][0]["ids"])
-            alone_differs = max(alone_differs, float(np.abs(alone[:size] - logits[0, :size]).max()))
-            answers.append(best_answer(record["rows"]))
+            rows = record["rows"]
+            for row, logits in zip(rows, session.run(None, question_inputs(rows))[0], strict=True):
+                row["logits"] = logits[: len(row["ids"])]
+            alone = session.run(None, question_inputs(rows[:1]))[0][0]
+            by_batch = max(by_batch, float(np.abs(alone - rows[0]["logits"]).max()))
+            answers.append(best_answer(rows))
         reference = reference or answers
-        report[kind] = {
-            "megabytes": round(path.stat().st_size / 1e6, 1),
-            "equal_answers": round(float(np.mean([a[0] == b[0] for a, b in zip(answers, reference, strict=True)])), 4),
-            "largest_lead_difference": round(max(abs(a[1] - b[1]) for a, b in zip(answers, reference, strict=True)), 4),
-            "largest_difference_by_batch": alone_differs,
-            "milliseconds": {shape: _milliseconds(session, *shape) for shape in ((5, 64), (4, 80), (2, 160))},
-            "scores": scores_of(records),
-        }
-        report[kind]["milliseconds"] = {f"{n} x {s}": ms for (n, s), ms in report[kind]["milliseconds"].items()}
-    return report
+        pairs = list(zip(answers, reference, strict=True))
+        yield (
+            kind,
+            {
+                "megabytes": round(path.stat().st_size / 1e6, 1),
+                "equal_answers": round(float(np.mean([own[0] == other[0] for own, other in pairs])), 4),
+                "largest_lead_difference": round(max(abs(own[1] - other[1]) for own, other in pairs), 4),
+                "difference_by_batch": by_batch,
+                "milliseconds": {f"{n} x {length}": _milliseconds(session, n, length) for n, length in _READ_SHAPES},
+                "scores": scores_of(records),
+            },
+        )
 
 
 def _milliseconds(session: Any, rows: int, tokens: int, runs: int = 30) -> dict[str, float]:
@@ -215,8 +213,3 @@ def _milliseconds(session: Any, rows: int, tokens: int, runs: int = 30) -> dict[
 def _cpu_seconds() -> float:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
-
-
-def summary(report: Mapping[str, Any]) -> str:
-    """The report as JSON, one kind a line."""
-    return "\n".join(json.dumps({kind: values}) for kind, values in report.items())

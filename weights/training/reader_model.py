@@ -47,7 +47,7 @@ def published_tensors(wheel: Path) -> dict[str, NDArray[np.float32]]:
 
 def split_tensors(tensors: Arrays, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Tensors to train, with a new head, and frozen ones."""
-    trained, frozen = {}, {}
+    trained, frozen = dict[str, Any](), dict[str, Any]()
     for name, tensor in sorted(tensors.items()):
         if name.startswith("pooler."):
             continue
@@ -137,8 +137,7 @@ def group_losses(trained: Mapping[str, Any], frozen: Mapping[str, Any], batch: M
     return total
 
 
-@jax.jit
-def train_step(
+def _train_step(
     trained: dict[str, Any], first: dict[str, Any], second: dict[str, Any], frozen: dict[str, Any],
     batch: dict[str, Any], rate: Any, number: Any,
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], Any]:  # fmt: skip
@@ -165,3 +164,6 @@ def train_step(
             change = change + WEIGHT_DECAY * tensor
         updated[name] = tensor - rate * (HEAD_RATE if name.startswith("head.") else 1.0) * change
     return updated, firsts, seconds, losses
+
+
+train_step = jax.jit(_train_step)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from polyhop.warehouse.documents.tables import table_groups
-
 from weights.training.reader_text import Span, TrainingPassage, TrainingQuestion, holds_any
 
 TABLES, COMPANY = "tables", "company"
@@ -85,7 +84,10 @@ def load_records() -> Records:
 
 
 def _value_of(description: str, words: dict[str, list[str]]) -> Draw:
-    """Returns what draws a value: `number LOW HIGH`, `unit LOW HIGH DIGITS UNIT`, `code A B`, `one of a | b`, or a name."""
+    """Returns what draws a value.
+
+    Descriptions: `number LOW HIGH`, `unit LOW HIGH DIGITS UNIT`, `code A B`, `one of a | b`, or a name of a value.
+    """
     kind, _, rest = description.partition(" ")
     parts = rest.split()
     if kind == "number":

@@ -12,18 +12,22 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
+from tokenizers import Tokenizer
+
 from polyhop.schemas.names import split_sentences
 from polyhop.schemas.text import fold, without_last_parenthesis
-from tokenizers import Tokenizer
 
 CLS, SEP = 101, 102  # BERT's vocabulary
 QUESTION_PIECES, BRIDGE_PIECES, TITLE_PIECES = 48, 56, 16
 LEAST_BRIDGE = 0.1  # share of the question's idf that a bridging sentence holds; chosen
 _WORD = re.compile(r"\w+")
 _FUNCTION_WORDS = frozenset(
-    "a an the of in on at to for by with from and or is are was were be been has have had do does did who whom whose what "
-    "which when where how why that this it its as his her their he she they".split()
-)
+    (
+        "a", "an", "the", "of", "in", "on", "at", "to", "for", "by", "with", "from", "and", "or", "is", "are", "was",
+        "were", "be", "been", "has", "have", "had", "do", "does", "did", "who", "whom", "whose", "what", "which",
+        "when", "where", "how", "why", "that", "this", "it", "its", "as", "his", "her", "their", "he", "she", "they",
+    )
+)  # fmt: skip
 
 Span = tuple[int, int]
 
@@ -87,6 +91,7 @@ class WordWeights:
         self._weights = {word: math.log((len(texts) + 1) / (count + 0.5)) for word, count in counts.items()}
 
     def __call__(self, word: str) -> float:
+        """The weight of a word; a word of no text has the largest."""
         return self._weights.get(word, self._top)
 
     def total(self, words: Iterable[str]) -> float:
