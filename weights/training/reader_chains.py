@@ -20,7 +20,10 @@ from polyhop.schemas.text import fold
 from weights.training.reader_text import Span, TrainingPassage, TrainingQuestion, bare_title, holds_any
 
 TWO_HOPS, ONE_HOP = "two-hop", "one-hop"
-_ROLE = r"(?:(?:the )?(?:[A-Z][a-z]+(?:-[A-Z][a-z]+)? )?(?:[a-z-]+,? ){1,3}?)?(?=[A-Z])"
+_ROLE = (
+    r"(?:(?:the )?(?:[A-Z][a-z]+(?:-[A-Z][a-z]+)? )?(?:(?!of\b|and\b|in\b|to\b|for\b|from\b|at\b|his\b|her\b|with\b)"
+    r"[a-z-]+,? ){1,3}?)?(?=[A-Z])"
+)
 _MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _VALUES = {
     "date": rf"(?:\d{{1,2}} {_MONTH},? \d{{3,4}}|{_MONTH} \d{{1,2}},? \d{{4}}|{_MONTH} \d{{4}}"
@@ -50,8 +53,9 @@ _LARGER_PLACE = re.compile(r", ([A-Z][\w-]+(?: [A-Z][\w-]+)*)(?=[,.;)]|$| (?:on|
 _LIST = re.compile(r"^Lists? of|\((?:given name|surname|name|disambiguation)\)")
 _AFTER_ONE_WORD = re.compile(r"[,.;)]|$| (?:and|in|on|at|who|as|for|when|with|from|by)\b")
 _NO_OBJECT = re.compile(
-    r"['’]s?\b|-| (?:coast|shore|area|region|side|border|street|campus|language|origin|national|team"
-    r"|and [A-Z][a-z]+ (?:River|County)s)\b"
+    r"['’]s?\b|-|\.? (?:coast|shore|area|region|side|border|street|campus|language|origin|national|team|state|province"
+    r"|tribe|network|agent|singer|rapper|band|rock|pop|musician|group|artist|duo|actor|actress|director|author|writer"
+    r"|novelist|composer|songwriter|player|politician|professor|king|duke|and [A-Z][a-z]+ (?:River|County))s?\b"
 )
 _RANK = re.compile(
     r",? (?:\d\w+ )?(?:Duke|Duchess|Count|Countess|Prince|Princess|King|Queen|Earl|Baron|Margrave|Elector|Marquess"
@@ -67,6 +71,8 @@ class Relation(NamedTuple):
     objects: frozenset[str]  # kinds of pages that it leads to; none: its object is an answer only
     patterns: tuple[re.Pattern[str], ...]
     value: re.Pattern[str] | None
+    not_before: re.Pattern[str] | None
+    not_at: re.Pattern[str] | None
     nouns: tuple[str, ...]
     questions: tuple[str, ...]
 
@@ -116,6 +122,8 @@ def load_relations() -> dict[str, Relation]:
             frozenset(about["object"].split()),
             tuple(re.compile(pattern.replace("{role}", _ROLE)) for pattern in about["patterns"]),
             re.compile(_VALUES.get(value, value)) if value else None,
+            re.compile(about["not_before"]) if "not_before" in about else None,
+            re.compile(about["not_at"]) if "not_at" in about else None,
             tuple(about["nouns"]),
             tuple(about["questions"]),
         )
@@ -181,7 +189,9 @@ class FactFinder:
                     continue
                 for match in pattern.finditer(sentence):
                     begin, ends = self._object(relation, sentence, match.end())
-                    if not ends or holds_any(sentence[begin : ends[0]], (page.name,)):
+                    if not ends or _is_refused(relation, sentence, begin):
+                        continue
+                    if holds_any(sentence[begin : ends[0]], (page.name,)):
                         continue
                     spans = tuple((start + begin, start + stop) for stop in ends)
                     return Fact(relation, page, spans, (start, end))
@@ -209,6 +219,12 @@ class FactFinder:
         elif "place" in relation.objects or relation.name in ("buried_in", "education"):
             following = _LARGER_PLACE.match(sentence, end)
         return begin, [end, following.end()] if following else [end]
+
+
+def _is_refused(relation: Relation, sentence: str, begin: int) -> bool:
+    """Returns whether the words around an object say that the fact is another one."""
+    is_refused_before = relation.not_before is not None and relation.not_before.search(sentence, 0, begin)
+    return bool(is_refused_before or (relation.not_at is not None and relation.not_at.match(sentence, begin)))
 
 
 def _is_about(page: Page, sentence: str) -> bool:

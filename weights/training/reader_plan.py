@@ -10,7 +10,7 @@ import time
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ BUCKETS = (
 STEP_TOKENS = 2048  # padded tokens of a batch, at most
 TABLE_COUNT, COMPANY_COUNT, DEV_RECORDS = 1600, 1500, 120
 MIXTURE_SEED, RECORD_SEED = 11, 29
-DEV_PASSAGES, DEV_LENGTH = 5, 192
+DEV_PASSAGES, DEV_LENGTH, UNANSWERABLE_DEV = 5, 192, 20
 
 Arrays = dict[str, NDArray[Any]]
 Group = tuple[tuple[InputRow, ...], int]  # its rows, and the number of its source
@@ -178,11 +178,23 @@ def _questions(
     dev_seed = reader_data.DEV_SEED
     further = table_questions(DEV_RECORDS, dev_seed) + company_questions(DEV_RECORDS, dev_seed + 1)
     dev += [*dev_chains, *(question for question in further if question.text not in seen)]
+    dev += _without_answers(dev)
     by_source = defaultdict[str, list[TrainingQuestion]](list)
     for question in (*train, *chains, *records):
         if norm_simple(question.text) not in held_out.folded:
             by_source[question.source].append(question)
     return by_source, dev, texts
+
+
+def _without_answers(questions: Sequence[TrainingQuestion]) -> list[TrainingQuestion]:
+    """The first questions of each source, without the passages that answer them: nothing should be above "not here"."""
+    counts, chosen = Counter[str](), list[TrainingQuestion]()
+    for question in questions:
+        passages = tuple(passage for passage in question.passages if not passage.spans)
+        counts[question.source] += 1
+        if counts[question.source] <= UNANSWERABLE_DEV and (passages or question.negatives):
+            chosen.append(replace(question, answers=(), source="unanswerable", passages=passages))
+    return chosen
 
 
 def _write_lines(path: Path, records: Iterator[dict[str, Any]]) -> None:
