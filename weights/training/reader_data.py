@@ -32,8 +32,8 @@ from weights.training.reader_text import (
 HOTPOTQA, NATURAL_QUESTIONS = "hotpotqa", "nq-open-oracle"
 UNANSWERABLE, WINDOWED, MISLED = 0.10, 0.5, 0.15
 """Shares of groups: without an answer; in windows of sentences; of one hop, with a sentence that leads nowhere."""
-DEV_CHAINS = 150
-CHAIN_SEED, DEV_SEED = 3, 17
+DEV_CHAINS = 150  # chosen: an F1 within .08
+CHAIN_SEED, DEV_SEED = 3, 17  # chosen: any
 
 
 @dataclass(frozen=True, slots=True)

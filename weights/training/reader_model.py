@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from weights.encoder_graph import HEAD_COUNT, LAYER_COUNT, LAYER_NORM_EPSILON, read_tensors
 
 FROZEN = 2  # layers that are not trained
-DIMENSION = 384
+DIMENSION = 384  # MiniLM-L6-v2
 HEAD_RATE = 5.0  # the new head learns at so many times the rate of the layers
-BETA1, BETA2, EPSILON, WEIGHT_DECAY = 0.9, 0.98, 1e-8, 0.01
-_NEVER = -1e9
+BETA1, BETA2, EPSILON, WEIGHT_DECAY = 0.9, 0.98, 1e-8, 0.01  # Adam's, as the prototype had them
+_NEVER = -1e9  # logit of what may not be chosen: its exponential is 0 in float32
 _DENSE = {
     "q": "attention.self.query", "k": "attention.self.key", "v": "attention.self.value", "o": "attention.output.dense",
     "u": "intermediate.dense", "d": "output.dense",

@@ -34,9 +34,10 @@ BUCKETS = (
 )  # fmt: skip
 """Shapes of batches: passages of a question, tokens of a passage."""
 STEP_TOKENS = 2048  # padded tokens of a batch, at most
-TABLE_COUNT, COMPANY_COUNT, DEV_RECORDS = 1600, 1500, 120
-MIXTURE_SEED, RECORD_SEED = 11, 29
+TABLE_COUNT, COMPANY_COUNT, DEV_RECORDS = 1600, 1500, 120  # questions; chosen: as many as the mixture draws once
+MIXTURE_SEED, RECORD_SEED = 11, 29  # chosen: any
 DEV_PASSAGES, DEV_LENGTH, UNANSWERABLE_DEV = 5, 192, 20
+"""Passages of a dev question and tokens of each, as the prototype read them; questions of a source without answer."""
 
 Arrays = dict[str, NDArray[Any]]
 Group = tuple[tuple[InputRow, ...], int]  # its rows, and the number of its source

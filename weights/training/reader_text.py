@@ -18,7 +18,7 @@ from polyhop.schemas.names import split_sentences
 from polyhop.schemas.text import fold, without_last_parenthesis
 
 CLS, SEP = 101, 102  # BERT's vocabulary
-QUESTION_PIECES, BRIDGE_PIECES, TITLE_PIECES = 48, 56, 16
+QUESTION_PIECES, BRIDGE_PIECES, TITLE_PIECES = 48, 56, 16  # word pieces kept of each, as the prototype had them
 LEAST_BRIDGE = 0.1  # share of the question's idf that a bridging sentence holds; chosen
 _WORD = re.compile(r"\w+")
 _FUNCTION_WORDS = frozenset(
