@@ -163,7 +163,8 @@ def export(run: Run, most: int | None) -> None:
 
     folder = run.out / "export"
     folder.mkdir(exist_ok=True)
-    paths = reader_export.write_candidates(run.tensors(), folder)
+    encoder = PROJECT / "weights" / "src" / "polyhop_weights" / "model.onnx"
+    paths = reader_export.write_candidates(run.tensors(), folder, encoder)
     with (folder / "report.jsonl").open("w", encoding="utf-8") as file:
         for kind, values in reader_export.compare(paths, read_dev(run.out / "dev.jsonl", most)):
             line = json.dumps({"kind": kind, "step": run.state.step, **values})

@@ -4,6 +4,7 @@ Inputs `input_ids` and `segment_ids` (n, s) int64, 0 = padding; output `logits` 
 """
 
 import resource
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -97,8 +98,11 @@ def _stored(
     graph = copied.graph
     nodes, constants = [], []
     for constant in graph.initializer:
+        if constant.data_location == TensorProto.EXTERNAL or constant.data_type != TensorProto.FLOAT:
+            constants.append(constant)
+            continue
         array = numpy_helper.to_array(constant)
-        if array.dtype != np.float32 or array.size < LARGE:
+        if array.size < LARGE:
             constants.append(constant)
             continue
         parts, kinds = convert(array)
@@ -115,6 +119,27 @@ def _stored(
     return copied
 
 
+def shared_with_encoder(model: Any, encoder: Path) -> Any:
+    """The graph with the constants that the encoder's file holds, too, read out of that file beside it.
+
+    Args:
+        model: A graph whose frozen layers are those of the encoder.
+        encoder: The encoder's model.onnx, by whose sha256 the offsets are fixed.
+    """
+    content = encoder.read_bytes()
+    copied = type(model)()
+    copied.CopyFrom(model)
+    for constant in copied.graph.initializer:
+        start = content.find(constant.raw_data) if len(constant.raw_data) > 4 * LARGE else -1
+        if start >= 0:
+            size = len(constant.raw_data)
+            constant.ClearField("raw_data")
+            constant.data_location = TensorProto.EXTERNAL
+            for key, value in (("location", encoder.name), ("offset", start), ("length", size)):
+                constant.external_data.add(key=key, value=str(value))
+    return copied
+
+
 def write_dynamic_int8(source: Path, target: Path) -> None:
     """Writes the graph with 8-bit weights per channel, products of integers; scales of activations are taken per call.
 
@@ -128,16 +153,22 @@ def write_dynamic_int8(source: Path, target: Path) -> None:
     )  # fmt: skip
 
 
-def write_candidates(tensors: Tensors, folder: Path) -> dict[str, Path]:
-    """Writes every candidate file; returns their paths by kind."""
+def write_candidates(tensors: Tensors, folder: Path, encoder: Path) -> dict[str, Path]:
+    """Writes every candidate file, and the encoder's beside them; returns their paths by kind, float32 first."""
+    shutil.copyfile(encoder, folder / encoder.name)
     model = reader_graph(tensors)
-    paths = {kind: folder / f"reader.{kind}.onnx" for kind in ("float32", "float16", "int8", "dynamic-int8")}
-    for kind, made in (
-        ("float32", model),
-        ("float16", with_float16_weights(model)),
-        ("int8", with_int8_weights(model)),
-    ):
-        paths[kind].write_bytes(made.SerializeToString(deterministic=True))
+    shared = shared_with_encoder(model, encoder)
+    made = {
+        "float32": model,
+        "float16": with_float16_weights(model),
+        "int8": with_int8_weights(model),
+        "shared-float32": shared,
+        "shared-float16": with_float16_weights(shared),
+        "shared-int8": with_int8_weights(shared),
+    }
+    paths = {kind: folder / f"reader.{kind}.onnx" for kind in (*made, "dynamic-int8")}
+    for kind, graph in made.items():
+        paths[kind].write_bytes(graph.SerializeToString(deterministic=True))
     write_dynamic_int8(paths["float32"], paths["dynamic-int8"])
     return paths
 
