@@ -186,7 +186,7 @@ def positions_of(row: Text) -> Iterator[tuple[Span, int]]:
 def examples(texts: Sequence[Text], folder: Path) -> tuple[Examples, Examples]:
     """Examples of types and of boundaries."""
     finder, common = NameFinder([]), CommonWords(texts)
-    draw = random.Random(SEED)  # noqa: S311 - a sample, no secret
+    draw = random.Random(SEED)
     by_source = defaultdict(list)
     for number, row in enumerate(texts):
         by_source[row.source].append(number)
