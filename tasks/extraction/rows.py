@@ -82,7 +82,6 @@ def _raw_propositions(name: str, comment: str) -> Table:
 
 RAW_PROPOSITIONS = _raw_propositions("raw_propositions", "One row per proposition of a passage.")
 RAW_TRIPLES = _raw_propositions("raw_triples", "One row per triple of a passage, as a proposition.")
-RAW_TABLES = (RAW_MENTIONS, RAW_RELATIONS, RAW_PROPOSITIONS, RAW_TRIPLES)  # in the order of `RAW`
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +174,8 @@ def bundle_of(pages: Iterable[ExtractedPassage]) -> Bundle:
         for columns, stated in ((propositions, page.propositions), (triples, page.triples)):
             for ordinal, ((text, keys), extractor) in enumerate(stated):
                 columns.append((passage_id, ordinal, text, keys, extractor))
-    return Bundle(*map(arrow_table, RAW_TABLES, (mentions, relations, propositions, triples)))
+    tables = (RAW_MENTIONS, RAW_RELATIONS, RAW_PROPOSITIONS, RAW_TRIPLES)
+    return Bundle(*map(arrow_table, tables, (mentions, relations, propositions, triples)))
 
 
 def merged(propositions: Iterable[Proposition]) -> list[Proposition]:

@@ -22,7 +22,7 @@ from polyhop.schemas.tables import EXTRACTION_LEDGER, Column, Table
 from polyhop.schemas.text import content_hash
 from polyhop.tasks.extraction.model import DOCUMENT_CHARACTERS, ModelBatch, documents_of, plan_passages, questions
 from polyhop.tasks.extraction.own_schema import with_schema
-from polyhop.tasks.extraction.rows import RAW_TABLES, BatchPages, arrow_table, counts_table, ledger_table, raw_tables
+from polyhop.tasks.extraction.rows import BatchPages, arrow_table, counts_table, ledger_table, raw_tables
 from polyhop.tasks.extraction.rules import PassageRules
 from polyhop.tasks.extraction.stated import (
     Contract,
@@ -226,9 +226,9 @@ def _finder(tables: str, _fingerprint: str, extraction: ExtractionSettings, lang
 def _files_before(build: Build) -> dict[str, Path]:
     """The files of the version before by name; none if they are not all there, or have other columns than today's."""
     files = {file.name: file for file in build.earlier_files(*FILES)} if keeps_rows(build) else {}
-    known = zip(RAW_TABLES, RAW_FILES, strict=True)
-    is_todays = files and all(pq.read_schema(files[file]).names == table.arrow.names for table, file in known)
-    return files if is_todays else {}
+    todays = zip(raw_tables([]).values(), RAW_FILES, strict=True)
+    is_known = files and all(pq.read_schema(files[file]).names == table.column_names for table, file in todays)
+    return files if is_known else {}
 
 
 def _fresh(build: Build, recipe: str) -> tuple[str, ...]:
