@@ -160,6 +160,10 @@ MOST_REPLACED = 0.1
 def join_rows(build: Build, recipe: str) -> None:
     """Writes the files of all rows: those that are kept, and those of the parts; notes which passages changed."""
     before, fresh = _files_before(build), _fresh(build, recipe)
+    with build.tables(read_only=True) as connection:
+        _, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
+    if len(fresh) == passages:
+        before = {}  # nothing is kept; files of an earlier release may have other columns
     left_out: list[str] = []
     if before:
         with build.tables(read_only=True) as connection:
@@ -224,11 +228,8 @@ def _finder(tables: str, _fingerprint: str, extraction: ExtractionSettings, lang
 
 
 def _files_before(build: Build) -> dict[str, Path]:
-    """The files of the version before by name; none if they are not all there, or have other columns than today's."""
-    files = {file.name: file for file in build.earlier_files(*FILES)} if keeps_rows(build) else {}
-    todays = zip(raw_tables([]).values(), RAW_FILES, strict=True)
-    is_known = files and all(pq.read_schema(files[file]).names == table.column_names for table, file in todays)
-    return files if is_known else {}
+    """The files of the version before by name; none if they are not all there."""
+    return {file.name: file for file in build.earlier_files(*FILES)} if keeps_rows(build) else {}
 
 
 def _fresh(build: Build, recipe: str) -> tuple[str, ...]:
