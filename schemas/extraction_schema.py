@@ -6,7 +6,7 @@ with whitespace collapsed; a label that ends with a synonym is the relation, too
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -42,7 +42,7 @@ class ExtractionSchema:
     """Types and relations that a user defined."""
 
     types: tuple[SchemaType, ...] = ()
-    relations: tuple[SchemaRelation, ...] = field(default=())
+    relations: tuple[SchemaRelation, ...] = ()
 
     def type_of(self, name: str) -> str | None:
         """The first type that has a pattern which a name fits."""

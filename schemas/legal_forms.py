@@ -1,8 +1,8 @@
 """Legal forms that the names of companies end with: `AG`, `S.p.A.`, `Sp. z o.o.`.
 
-Source: GLEIF (2023), "Entity Legal Forms Code List" (ISO 20275), of which these are the common forms. Countries are
-those (ISO 3166) in which companies have a form; spellings are as they are written in names. A spelling in capitals
-counts in capitals only, because `spa` and `as` are words.
+Source: GLEIF (2023), "Entity Legal Forms Code List" (ISO 20275), with parts of forms (`Pte`, `Sdn`) and customary
+spellings (`K.K.`, `OOO`) that it lacks; benchmarks/legal_forms.py compares both. Countries (ISO 3166) are those in
+which companies have a form. A spelling in capitals counts in capitals only, because `spa` and `as` are words.
 """
 
 import re

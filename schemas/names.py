@@ -12,7 +12,8 @@ Source: algorithms.md 2B.1. Decided here, where 2B.1 is silent (with these, `bri
 * A title made of function words only (`What If`) counts where its last word is capitalised.
 * A letter of a script without case counts as capitalised for titles of one word.
 * Names end after `MAX_NAME_TOKENS` words, so that capitals without punctuation stay linear.
-* A number behind a name belongs to it (`Flight 370`, `Windows 10`), unless it counts, or is a year or a day.
+* A number after a name belongs to it (`Flight 370`, `Windows 10`), unless it is a count, a year or a day.
+* A legal form belongs to the name before it (`Enel S.p.A.`, `Acme, Inc.`).
 * A run of function words only is a name inside a sentence (`The Who`); `Node.js` and `Kim Min-jun` go on in lower case.
 """
 
@@ -41,22 +42,22 @@ _PARTICLES = frozenset(("of", "de", "la", "van", "von", "der", "den", "di", "da"
 _ARTICLES = frozenset(("a", "i"))
 _NO_LAST = frozenset(("the", "of", "and", "in", "on", "at", "to", "for", "from", "by", "with", "or", "as"))
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday"
-_NOT_NUMBERED = frozenset(_MONTHS.split()) | frozenset(_DAYS.split())
+_NOT_NUMBERED = _NO_KEY | frozenset(_DAYS.split())
 _NUMBERED = (
     "article asteroid boeing chapter clause directive flight highway interstate invoice line lot model number order "
     "paragraph room route section series train unit"
 )
-_NUMBERED_BEYOND = frozenset(_NUMBERED.split())  # What has numbers that would be years behind other words.
+_NUMBERED_BEYOND = frozenset(_NUMBERED.split())  # Words whose numbers may look like years.
 _UNITS = "million billion trillion percent per people men women children other more and or to am pm km kg cm mm m ft th"
-_COUNTED = frozenset(_UNITS.split())  # Words behind a number that counts what they say.
+_COUNTED = _NO_KEY | frozenset(_UNITS.split())  # Words after a number that is a count or a day.
 _NUMBER = re.compile(r"\d{1,4}[a-zA-Z]?")
 _YEARS = range(1000, 2100)
-_SUFFIXES = frozenset(("js", "com", "net", "org", "io", "ai", "py"))  # Lower-case ends of names behind a full stop.
+_SUFFIXES = frozenset(("js", "com", "net", "org", "io", "ai", "py"))  # Lower-case ends of names after a full stop.
 _COMPOUND = (
     "a an and as aged based born built class era free good held known language led level like long made man old owned "
     "part run size style time top type wide year area side war age pro de la le"
 )
-_AFTER_HYPHEN = frozenset(_COMPOUND.split())  # Lower-case words behind a hyphen that are no part of a given name.
+_AFTER_HYPHEN = frozenset(_COMPOUND.split())  # Lower-case words after a hyphen that are not part of a given name.
 _SYLLABLE = 5  # Most letters of the syllables of a given name with a hyphen (`Min-jun`).
 MAX_NAME_TOKENS = 24  # chosen: longer than names are; see above
 _MAX_KEY_TOKENS = 40  # of a title that is looked for in texts; chosen: longer ones are sentences, hardly repeated
@@ -289,7 +290,7 @@ def _run_end(words: list[str], lows: list[str], gaps: list[str], first: int) -> 
 
 
 def _legal_form_end(words: list[str], gaps: list[str], first: int, last: int) -> int:
-    """Last word of a legal form that begins in a run, or right behind it (`Enel S.p.A.`, `Acme, Inc.`), else `last`."""
+    """Last word of a legal form that begins in a run, or right after it (`Enel S.p.A.`, `Acme, Inc.`), else `last`."""
     for begin in range(max(first + 1, last - _LONGEST_FORM), min(last + 2, len(words))):
         if gaps[begin - 1] not in _GAPS_BEFORE_FORM:
             continue
@@ -306,7 +307,7 @@ _GAPS_IN_FORM = frozenset((".", ". ", "/", " ", " & ", "-", ". & ", " ("))
 
 
 def _is_one_form(gaps: list[str], begin: int, end: int) -> bool:
-    """Returns whether words are written as one legal form; two letters behind a comma may be another name."""
+    """Returns whether words are written as one legal form; two letters after a comma may be another name."""
     is_joined = all(gap in _GAPS_IN_FORM for gap in gaps[begin:end]) and gaps[end][:1] not in ("-", "'")
     return is_joined and (gaps[begin - 1] == " " or begin < end or gaps[end].startswith("."))
 
@@ -321,7 +322,7 @@ def _ends_name(words: list[str], gap: str, first: int, position: int) -> bool:
 
 
 def _is_numbered(words: list[str], lows: list[str], gaps: list[str], last: int) -> bool:
-    """Returns whether the word behind a run is a number of its name: `Flight 370`."""
+    """Returns whether the word after a run is a number in its name: `Flight 370`."""
     number = last + 1
     if number >= len(words) or gaps[last] != " " or not _NUMBER.fullmatch(words[number]):
         return False
@@ -335,7 +336,7 @@ def _is_numbered(words: list[str], lows: list[str], gaps: list[str], last: int) 
         return not is_joined and after[:1] not in ("%", "°")
     if lows[last] in _NUMBERED_BEYOND:
         return True
-    return following not in _COUNTED | _NO_KEY and (following != words[number + 1] or not _is_plural(following))
+    return following not in _COUNTED and (following != words[number + 1] or not _is_plural(following))
 
 
 def _is_plural(word: str) -> bool:

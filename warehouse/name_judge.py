@@ -29,7 +29,7 @@ Floats = NDArray[np.float32]
 
 OTHER = "OTHER"
 CLASSES = ("PERSON", "ORGANIZATION", "LOCATION", "WORK", "EVENT", OTHER, "NONE")
-"""Classes of spans: the five types, a name of none of these (a product, a law), and what is no name."""
+"""Classes of spans: the five types, a name of none of these (a product, a law), and words that are not a name."""
 HEADS_FILE = Path(__file__).parent / "name_heads.npz"
 HEADS_SHA256 = "b1f2d46652cbf1a1a4512276232eccde424b367ec7ba3382d4ce0291f02df035"
 """sha256 of the file that weights/training/entity_types.py wrote."""
@@ -67,7 +67,7 @@ def span_flags(text: str, start: int, end: int) -> list[bool]:
     ]
 
 
-WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")  # what the second network positions inside or outside of names
+WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")  # what the second network finds inside or outside of names
 
 
 def boundary_features(text: str, tokens: TokenStates, words: Sequence[Span], ranges: NDArray[np.int64]) -> Floats:
@@ -209,7 +209,7 @@ class NameJudge:
     def judge(self, texts: Sequence[NamedText]) -> list[JudgedText]:
         """Spans and votes of each text, in order.
 
-        Votes of texts that are not English say nothing about what is no name. Cost: one run of the encoder for each
+        Votes of texts that are not English do not say what is not a name. Cost: one run of the encoder for each
         text that has names and is not in the cache.
         """
         keys = [self._key(text) for text in texts]

@@ -46,7 +46,7 @@ Rows = list[dict[str, Any]]
 
 
 def measured(order: dict[str, Any], *, limit: int = 0) -> dict[str, Any]:
-    """The result of an order that a process of its own carries out, under a limit of private memory in bytes (0: none).
+    """The result of an order that a separate process carries out, under a limit of private memory in bytes (0: none).
 
     RLIMIT_DATA counts all private writable memory, also what is reserved but unused, so that it is the stricter limit.
     """

@@ -150,7 +150,7 @@ def kind_of(word: str) -> Tag:
 
 @lru_cache(maxsize=1 << 15)
 def verb_tags(word: str) -> frozenset[str]:
-    """Forms (VB, VBZ, VBD, VBN, VBG) that a word is of a verb; none if it is no verb."""
+    """Forms (VB, VBZ, VBD, VBN, VBG) that a word is of a verb; none if it is not a verb."""
     tags: set[str] = set()
     for lemma in lemminflect.getAllLemmas(word, "VERB").get("VERB", ()):
         forms = lemminflect.getAllInflections(lemma, "VERB")

@@ -146,10 +146,10 @@ _SURE = 0.6  # least share of votes, and confidence, of a type; as resolution ty
 
 
 def sure_types(rows: Mapping[str, ExtractedEntity]) -> dict[str, str | None]:
-    """Types of names by what this page states and by the votes of its mentions; None for a name of another type."""
+    """Types of names by what this page states, else by the votes of its mentions; None for a name of another type."""
     found: dict[str, str | None] = {}
     for key, row in rows.items():
-        if row.type is not None and (row.confidence or 0) >= _SURE:
+        if (row.confidence or 0) >= _SURE:
             found[key] = row.type
         elif row.votes and max(row.votes[:-1]) >= _SURE * sum(row.votes):
             kind = CLASSES[row.votes.index(max(row.votes))]
@@ -160,7 +160,7 @@ def sure_types(rows: Mapping[str, ExtractedEntity]) -> dict[str, str | None]:
 def title_rows(passage: Passage, extractor: str) -> dict[str, ExtractedEntity]:
     """Rows of the keys of a passage's own title, which it always mentions. Source: algorithms.md 2B.1 (c).
 
-    What the page says of its title gives the type of the whole title only: `Paris (1999 film)` makes Paris no film.
+    A page states the type of its whole title only: `Paris (1999 film)` does not make Paris a film.
     """
     forms = title_forms(passage.title)
     rows = {key: ExtractedEntity(surface, None, UNTYPED, extractor, is_title=True) for key, surface in forms}

@@ -86,7 +86,7 @@ class PlainBridge:
         return self._cover(score, self._asked(question), max(c, 0.5))[:count], ""
 
     def _add_edges(self, titles: Mapping[str, str]) -> None:
-        """None beside the mentions."""
+        """None but the mentions."""
 
     def _evidence(self, key: str) -> float:
         stems = self.stems(key)
@@ -358,7 +358,7 @@ def test_a_plain_version_of_bridge_ranks_alike(request: pytest.FixtureRequest, c
 @pytest.mark.rare
 @pytest.mark.shared_data
 def test_musique_s_gold_passages_are_found_as_ever(musique: Path) -> None:
-    """Of the whole set the floors of bridge-masked.md 6 (measured .868, .907); of the part just below .910, .952."""
+    """The floors of bridge-masked.md 6 for the whole set (measured .868, .907); of the part just below .910, .952."""
     settings = Settings(root=musique, reader=ReaderSettings(reads=False))
     request = EvaluationRequest(musique / "questions.jsonl", "with", (NAME, "bridge"))
     report = run_evaluation(settings, request).report

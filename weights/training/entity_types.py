@@ -49,7 +49,7 @@ BATCH = 512  # examples per step; chosen
 DECAY = 1e-3  # of weights, per unit of the learning rate; chosen
 MOST_TWEETS = 6000  # candidates of btc; chosen, so that tweets do not outweigh the other sources
 ROLES = frozenset(("borrower", "lender", "bank", "commonwealth"))
-"""What sec-filings marks as names of parties, although they are defined terms."""
+"""Defined terms that sec-filings marks as names of parties."""
 BOUNDARY_TEXTS = {
     "wikigold": 250,
     "wnut17": 900,

@@ -1,7 +1,7 @@
 """Trains the extractive reader: `uv run --with jax==0.10.2 python weights/training/reader.py --out FOLDER`.
 
 The same command continues a run that was stopped: checkpoints are written every ten minutes and on SIGTERM. See
-README.md beside this file.
+README.md in this folder.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 PROJECT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(PROJECT))  # a script beside the product, which is not installed
+sys.path.insert(0, str(PROJECT))  # the product need not be installed
 
 from weights.training.reader_plan import (  # noqa: E402 - found by the line above
     Arrays,

@@ -198,7 +198,7 @@ class FactFinder:
         return None
 
     def _object(self, relation: Relation, sentence: str, begin: int) -> tuple[int, list[int]]:
-        """Where the object at an offset begins, and its ends: none, one, or two for `Paris` and `Paris, Texas`."""
+        """The start of the object at an offset, and its ends: none, one, or two for `Paris` and `Paris, Texas`."""
         if relation.value is not None:
             if relation.value.pattern == _VALUES["date"]:  # the pattern may have taken the day of a date
                 dates = (date for date in relation.value.finditer(sentence) if date.start() <= begin < date.end())
@@ -352,7 +352,7 @@ def generate_questions(
 
     Args:
         pages: The pages of the corpus.
-        retrieve: Passages of the corpus for each question, best first.
+        retrieve: Passages of the corpus for each question, in descending order of score.
         is_held_out: Whether a benchmark asks the same: (question, name of the first page, answers).
         seed: Seed of the choices.
         most: Most questions over two or three pages.

@@ -120,7 +120,7 @@ def _stored(
 
 
 def shared_with_encoder(model: Any, encoder: Path) -> Any:
-    """The graph with the constants that the encoder's file holds, too, read out of that file beside it.
+    """The graph, which reads the constants that it shares with the encoder out of the encoder's file in its folder.
 
     Args:
         model: A graph whose frozen layers are those of the encoder.
@@ -154,7 +154,7 @@ def write_dynamic_int8(source: Path, target: Path) -> None:
 
 
 def write_candidates(tensors: Tensors, folder: Path, encoder: Path) -> dict[str, Path]:
-    """Writes every candidate file, and the encoder's beside them; returns their paths by kind, float32 first."""
+    """Writes every candidate file and the encoder's to one folder; returns their paths by kind, float32 first."""
     shutil.copyfile(encoder, folder / encoder.name)
     model = reader_graph(tensors)
     shared = shared_with_encoder(model, encoder)

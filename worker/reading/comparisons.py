@@ -85,7 +85,7 @@ _MEASURES = {
     )
     for word in words.split()
 }
-"""Dimensions of the values that a word asks for (schemas/types.py)."""
+"""Dimensions of the values that a word asks for (schemas/values.py)."""
 _LIFE_SPAN = re.compile(
     r"\b(?:lived?|lives|living) (?:the )?(?:long|short)|\b(?:long|short)er (?:life|lived)"
     r"|\bdied? (?:young|old|at an? (?:young|old|lat|earli)\w* age)",

@@ -167,7 +167,8 @@ def test_questions_have_the_precision_of_the_version(tmp_path: Path, encoder: Lo
     plain = index.settings
     for precision, wanted in (("int8", int8), ("float32", encoder)):
         index.settings = plain.model_copy(update={"encoder": EncoderSettings(precision=precision)})
-        index.read({"id": f"p{n}", "text": text} for n, text in enumerate(TOWNS[:4]))
+        report = index.read({"id": f"p{n}", "text": text} for n, text in enumerate(TOWNS[:4]))
+        assert report.computed["extract"] == 4  # which encodes them, for types of names
         assert index.manifest.vectors["passage"].encoder.precision == precision
         with open_index("i", settings=plain) as opened:
             assert np.array_equal(opened.session.services.encode(["Which river?"]), wanted.encode(["Which river?"]))

@@ -35,7 +35,7 @@ def passage(text: str, title: str = "Page 1") -> Passage:
 
 
 def best(page: ExtractedPassage) -> dict[str, str]:
-    """The class with most votes of each name that is no title."""
+    """The class with most votes of each name that is not a title."""
     return {key: CLASSES[int(np.argmax(row.votes))] for key, row in page.rows.items() if row.votes and not row.is_title}
 
 
