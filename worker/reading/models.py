@@ -5,15 +5,22 @@ unavailable model leaves unread is not a Reading. Source: algorithms.md 0.7 (qa.
 """
 
 import logging
-import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, takewhile
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_validator,
+)
 
-from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, Prompt, Usage
+from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, Prompt, ReplyText, Usage
 from polyhop.schemas.errors import (
     ContextTooLongError,
     MalformedReplyError,
@@ -26,7 +33,8 @@ from polyhop.schemas.errors import (
 )
 from polyhop.schemas.names import split_sentences
 from polyhop.schemas.ports import Reader
-from polyhop.schemas.query import Citation, ContextPassage, ModelUse, ReaderResult, ReadingItem, Sentence
+from polyhop.schemas.query import ContextPassage, ModelUse, ReaderResult, ReadingItem
+from polyhop.worker.reading.checks import AnswerChecks, confidence_of, with_held_numbers
 
 # Source: algorithms.md 0.7 (last column).
 
@@ -119,11 +127,20 @@ COPIED = (None, "…", "...")
 """Values that say nothing: null, and the gaps in a prompt's form, which a weak model copies (Gemma 270M, measured)."""
 
 
+def _number_or_none(value: Any, validate: ValidatorFunctionWrapHandler) -> int:
+    """The number of a passage; 0, the number of none, for what is not a number."""
+    try:
+        number: int = validate(value)
+    except ValidationError:
+        return 0
+    return number
+
+
 class CitedSource(BaseModel):
     """A source as a model names it: the number of a passage, and a sentence of it word for word."""
 
-    passage: int = Field(description="Number of the passage.")
-    quote: str = Field("", description="A sentence of that passage, copied word for word.")
+    passage: Annotated[int, WrapValidator(_number_or_none)] = Field(0, description="Number of the passage.")
+    quote: ReplyText = Field("", description="A sentence of that passage, copied word for word.")
 
 
 class AnsweredReply(BaseModel):
@@ -153,7 +170,7 @@ class ReadReply(AnsweredReply):
             return []
         if not isinstance(value, list):
             return value
-        return [{"passage": each} if isinstance(each, int | str) else each for each in value]
+        return [each if isinstance(each, dict | CitedSource) else {"passage": each} for each in value]
 
 
 class PromptInputs(NamedTuple):
@@ -208,7 +225,9 @@ class AskingReader:
         """Returns whether an item has something for the model to read."""
         return bool(item.context)
 
-    def _made(self, reply: Any, shown: PromptInputs, use: ModelUse) -> ReaderResult:  # readers of passages check them
+    def _made(self, item: ReadingItem, reply: Any, shown: PromptInputs, use: ModelUse) -> ReaderResult:
+        """The reply as an answer; readers of passages check its sources."""
+        del item, shown
         return ReaderResult(reply.answer.strip(), kind="generated", reasoning=reply.reasoning.strip(), use=use)
 
     def _unasked(self, item: ReadingItem) -> ReaderResult:
@@ -222,7 +241,7 @@ class AskingReader:
     def _reading(self, item: ReadingItem, shown: PromptInputs, outcome: ChatOutcome[Any]) -> ReaderResult:
         use = use_of(self._task, outcome)
         if outcome.reply is not None:
-            return self._made(outcome.reply, shown, use)
+            return self._made(item, outcome.reply, shown, use)
         outage = outage_of(outcome)
         return self._read_instead(item, use) if outage is None else ReaderResult("", use=use, outage=outage)
 
@@ -238,7 +257,11 @@ class AskingReader:
 
 
 class ModelReader(AskingReader):
-    """Reads answers from the first `passages` of a context, and from notes beside them (half of the budget at most)."""
+    """Reads answers from the first `passages` of a context, and from notes beside them (half of the budget at most).
+
+    Answers are checked: sources that do not hold are dropped, and the fallback reads questions between options of
+    which the model's answer is none.
+    """
 
     task, form, unit = "qa.answer", ReadReply, "a passage"
 
@@ -247,11 +270,13 @@ class ModelReader(AskingReader):
         chat: ChatModel,
         prompt: Prompt,
         fallback: Reader,
+        checks: AnswerChecks,
         *,
         passages: int = READ_PASSAGES,
         budget_tokens: int | None = None,
     ) -> None:
         super().__init__(chat, prompt, fallback, budget_tokens=budget_tokens)
+        self._local, self._checks = fallback, checks
         self._passages = passages
 
     def _view(self, item: ReadingItem) -> PromptInputs | None:
@@ -261,49 +286,31 @@ class ModelReader(AskingReader):
         inputs = (("passages", numbered(passages)), ("notes", notes or _NO_NOTES))
         return PromptInputs(inputs, passages) if passages else None
 
-    def _made(self, reply: Any, shown: PromptInputs, use: ModelUse) -> ReaderResult:
-        """The reply without the sources that are not in the context."""
-        found = [one for source in reply.citations if (one := _citation(source, shown.passages)) is not None]
-        citations = tuple(dict.fromkeys(found))
+    def _made(self, item: ReadingItem, reply: Any, shown: PromptInputs, use: ModelUse) -> ReaderResult:
+        """The reply with the sources that hold, and the confidence that follows from them."""
+        answer, question = reply.answer.strip(), item.question
+        if answer and (why := self._checks.other_option(question.text, answer)):
+            return self._read_instead(item, replace(use, error_class=MalformedReplyError.__name__, error=why))
+        sources = [(source.passage, source.quote) for source in reply.citations]
+        held = self._checks.held(question, answer, sources, shown.passages)
+        citations = tuple(dict.fromkeys(one.citation for one in held))
+        guess = self._local.read([item])[0].guess if held and answer else ""
         return ReaderResult(
-            answer=reply.answer.strip(),
+            answer=answer,
             sentences=tuple(one.sentence for one in citations if one.sentence is not None),
             kind="generated",
-            reasoning=_cited(reply.reasoning.strip(), {one.number for one in citations}),
+            reasoning=with_held_numbers(reply.reasoning.strip(), {one.number for one in citations}),
             citations=citations,
-            dropped_citations=len(reply.citations) - len(found),
+            dropped_citations=len(sources) - len(held),
             use=use,
+            confidence=confidence_of(answer, held, len(sources), guess),
+            is_verified=bool(held and answer),
         )
 
 
 def numbered(passages: Sequence[ContextPassage]) -> str:
     """The passages with their numbers (from 1) and titles, as a prompt shows them."""
     return "\n\n".join(f"[{n}] {passage.title}\n{passage.text}" for n, passage in enumerate(passages, start=1))
-
-
-def _cited(text: str, numbers: Collection[int]) -> str:
-    """A text without the numbers in brackets that are not among those of checked sources."""
-
-    def kept(match: re.Match[str]) -> str:
-        found = [number for number in re.findall(r"[0-9]+", match[0]) if int(number) in numbers]
-        return f"{match[1]}[{', '.join(found)}]" if found else ""
-
-    return re.sub(r"(\s*)\[\s*[0-9]{1,4}(?:\s*,\s*[0-9]{1,4})*\s*\]", kept, text)
-
-
-def _citation(source: CitedSource, seen: Sequence[ContextPassage]) -> Citation | None:
-    """The source as a passage of the context, or None if there is no such passage or it does not say so."""
-    if not 1 <= source.passage <= len(seen):
-        return None
-    passage = seen[source.passage - 1]
-    words = source.quote.split()
-    if not words:
-        return Citation(passage.passage_id, number=source.passage)
-    match = re.search(r"\s+".join(map(re.escape, words)), passage.text)
-    if match is None:
-        return None
-    sentence = Sentence(passage.passage_id, match.group(), match.start(), match.end())
-    return Citation(passage.passage_id, sentence, number=source.passage)
 
 
 # Source: algorithms.md 1.5 step 7, 1.7; the QASA paper's setting for generation.
