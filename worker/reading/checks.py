@@ -25,8 +25,8 @@ NOT_VERIFIED = "[not verified]"  # In a model's sentences, instead of the number
 RELATED = 1.5
 """Standard deviations that a quote's cosine with the question is above those of unrelated sentences, at least.
 
-Source: benchmarks/quotes.py: of the sentences of MuSiQue-100 that hold the answer 94 % are above it (bge 100 %), of
-sentences of other passages 16 % (30 %)."""
+Measured by benchmarks/quotes.py: 94 % of the sentences of MuSiQue-100 that hold the answer are above it (bge 100 %), of
+sentences of other passages 16 % (30 %). Source: reader.md, Answers of a model."""
 _ALIKE = 6.0  # Standard deviations that count as 1; those of a quarter of the sentences that hold the answer.
 _QUOTED_WORDS = 2  # Content words of a quote at least; chosen: one word of a page says nothing beyond its title.
 _MOST = 0.95  # Confidence of an answer on which all checks agree, that of the surest computed one; chosen.
