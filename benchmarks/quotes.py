@@ -19,7 +19,7 @@ from polyhop.schemas.ports import Encode
 from polyhop.schemas.settings import Space, parse_settings
 from polyhop.schemas.text import norm_answer, passage_text
 from polyhop.warehouse.open_models import open_encoder
-from polyhop.worker.reading.checks import RELATED, deviations, unrelated_vectors
+from polyhop.worker.reading.models import RELATED, deviations, unrelated_vectors
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "musique100"
 LEVELS = (1.0, RELATED, 2.0, 2.5)

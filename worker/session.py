@@ -90,8 +90,7 @@ def open_reader(models: ModelSettings, services: Services, index: IndexReader, m
     if chat is None:
         return rules
     from polyhop.warehouse.statements import read_prompt
-    from polyhop.worker.reading.checks import AnswerChecks
-    from polyhop.worker.reading.models import ChainReader, ModelReader
+    from polyhop.worker.reading.models import AnswerChecks, ChainReader, ModelReader
 
     name = "qa.answer.md" if models.read_passages else "qa.chains.md"
     prompt = read_prompt(_PROMPTS / name).in_language_of_question(index.artefact(LANGUAGE))

@@ -14,9 +14,8 @@ from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.ports import Reader
 from polyhop.schemas.query import ContextPassage, Question, ReaderResult, ReadingItem, Retrieval, reading_row
 from polyhop.warehouse.statements import read_prompt
-from polyhop.worker.reading.checks import AnswerChecks
 from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
-from polyhop.worker.reading.models import ChainReader, ClosedBookReader, ModelReader
+from polyhop.worker.reading.models import AnswerChecks, ChainReader, ClosedBookReader, ModelReader
 from polyhop.worker.reading.reader import FacetReader, RuleReader
 
 FOLDER = Path(polyhop.worker.reading.models.__file__).parent / "prompts"

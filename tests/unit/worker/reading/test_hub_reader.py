@@ -21,9 +21,8 @@ from polyhop.schemas.query import Question, ReaderResult, ReadingItem, Retrieval
 from polyhop.warehouse.artefacts import LANGUAGE, METADATA_OF_NODES
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.ranking.hubs import words_of
-from polyhop.worker.reading.checks import AnswerChecks
 from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
-from polyhop.worker.reading.models import ModelReader, estimate_tokens
+from polyhop.worker.reading.models import AnswerChecks, ModelReader, estimate_tokens
 from polyhop.worker.reading.reader import FacetReader, RuleReader
 from polyhop.worker.strategies import hublink
 from polyhop.worker.strategies.hublink import prompt_of

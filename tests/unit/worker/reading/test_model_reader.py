@@ -29,7 +29,7 @@ from polyhop.schemas.query import (
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.answer import ClosedBookAnswerer
 from polyhop.worker.reading import models
-from polyhop.worker.reading.checks import AnswerChecks
+from polyhop.worker.reading.models import AnswerChecks
 
 PROMPTS = Path(polyhop.worker.reading.models.__file__).parent / "prompts"
 NAMES = ("answer", "chains", "closed_book")

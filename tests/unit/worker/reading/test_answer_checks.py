@@ -13,8 +13,7 @@ from one_reply import OneReply
 from polyhop.schemas.chat import Prompt
 from polyhop.schemas.query import Question, ReaderResult, ReadingItem, Retrieval, reading_row
 from polyhop.schemas.settings import PASSAGES, Space
-from polyhop.worker.reading.checks import AnswerChecks
-from polyhop.worker.reading.models import ChainReader, ModelReader
+from polyhop.worker.reading.models import AnswerChecks, ChainReader, ModelReader
 
 PAGES = [
     ("Ada Lovelace", "Ada Lovelace was born in London. She wrote the first program."),
