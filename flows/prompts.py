@@ -154,7 +154,8 @@ def kept(
     text = passage_text(passage.title, passage.text).casefold()
     contract = Contract.of(ExtractionSettings(entity_types=" ".join(types), type_contract="discard"))
     found = extraction.stated_in_document(extracted, contract, Counter())
-    names = {name.key: name for name in found.names if name.name.casefold() in text}
+    # the prompt asks for a description of each, so no example lacks one
+    names = {name.key: name for name in found.names if name.description and name.name.casefold() in text}
     relations = [
         {"source_name": names[source].name, "relation": label, "target_name": names[target].name}
         for source, label, target in dict.fromkeys(found.relations)

@@ -8,6 +8,7 @@ from polyhop.schemas.languages import ENGLISH, language_name, likely_language, r
 from polyhop.schemas.settings import LOCAL, EncoderSettings, Settings
 from polyhop.schemas.tables import CHANGE_KINDS
 from polyhop.schemas.text import escaped, plural, printable, table_lines
+from polyhop.tasks.extraction.rows import KEPT_ITEMS, LISTED_ITEMS, KeptItems, kept_words
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import readable_manifest
 from polyhop.warehouse.tables.query import query_rows
@@ -110,6 +111,8 @@ class IndexReport:
     def model_sentences(self) -> list[str]:
         """Sentences on the run's model use and on failing units, whether it published or not."""
         said = self.model.sentences()
+        if kept := self.kept_words():
+            said.append(f"models: of their replies {kept}")
         if self.failing:
             stages = ", ".join(f"{stage} {count:,}" for stage, count in self.failing.items())
             still = "still fails" if sum(self.failing.values()) == 1 else "still fail"
@@ -117,6 +120,13 @@ class IndexReport:
         if "extract" in self.failing:
             said.append(f"why: polyhop sql \"FROM extraction_ledger WHERE state = 'failed'\" --index {self.index}")
         return said
+
+    def kept_words(self) -> str:
+        """Kept items of the replies that extraction asked for, in words; "" if it kept all of them."""
+        counts = self.extraction
+        kinds = {name: name.removeprefix(LISTED_ITEMS) for name in counts if name.startswith(LISTED_ITEMS)}
+        items = [KeptItems(kind, counts.get(f"{KEPT_ITEMS}{kind}", 0), counts[name]) for name, kind in kinds.items()]
+        return kept_words(items) if any(each.kept < each.listed for each in items) else ""
 
     @staticmethod
     def from_json(document: dict[str, Any]) -> "IndexReport":

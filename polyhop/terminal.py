@@ -226,8 +226,11 @@ def guess_of(answer: "Answer") -> str:
 
 
 def certainty(answer: "Answer") -> str:
-    """Confidence of a rule-based answer: computed from values, or possible with a number."""
+    """Confidence of an answer: computed from values, possible, or by a model and verified or not."""
     kind, confidence = answer.reading.get("kind"), answer.reading.get("confidence")
+    verified = answer.reading.get("verified")  # None in results stored before answers of models were checked
+    if answer.answer and kind == "generated" and verified is not None:
+        return f"  (by a model, confidence {confidence:.2f})" if verified else "  (by a model, not verified)"
     if not answer.answer or kind not in {"computed", "extracted"}:
         return ""
     return f"  ({'computed' if kind == 'computed' else 'possible'}, confidence {confidence:.2f})"

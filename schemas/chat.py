@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from math import floor, fsum, log10
-from typing import Generic, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
 from polyhop.schemas.errors import PromptInputError
 from polyhop.schemas.languages import ENGLISH
@@ -70,6 +70,24 @@ class Prompt:
 
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
+ItemT = TypeVar("ItemT")
+
+
+def _without_broken(items: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    """The valid items of a list; a list of which none is valid raises the errors of all."""
+    try:
+        return validate(items)
+    except ValidationError as error:
+        broken = {one["loc"][0] for one in error.errors() if one["loc"]}
+        if not isinstance(items, list) or len(broken) in {0, len(items)}:
+            raise
+        return validate([item for number, item in enumerate(items) if number not in broken])
+
+
+WholeItems = Annotated[list[ItemT], WrapValidator(_without_broken)]
+"""A list of a reply that loses the items that are not of the form, not the whole reply."""
+ReplyText = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else "")]
+"""A text of an item; null, and whatever is not a text, is empty."""
 _CENT = 0.01  # in dollars; smaller amounts are shown by their significant digits
 
 

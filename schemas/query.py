@@ -202,7 +202,8 @@ class ReaderResult:
     kind: str = "none"
     reasoning: str = ""  # A model's answer in full sentences, with the numbers of its citations in brackets.
     citations: Sequence[Citation] = ()  # Sources that a model named and that are in the context.
-    dropped_citations: int = 0  # Sources that a model named and that are not.
+    dropped_citations: int = 0  # Sources that a model named and that do not hold.
+    is_verified: bool = False  # A model's answer with a quote that holds; rules quote what they read.
     use: ModelUse | None = None  # What the model took, None if none was asked.
     # Why the model could not be asked: this is then no answer, and the question is to be asked again.
     outage: ModelUnavailableError | None = None
@@ -229,8 +230,9 @@ def reading_row(reading: ReaderResult, naming: ModelUse | None = None) -> dict[s
     """The reading in plain values.
 
     `usage` is what the reply took when it was made, `spent` what this answer took, names of the question included: 0
-    calls if both were paid for before. `parts` lists the questions to the model where there were several. `fallback`
-    says why a model was asked in vain and rules read instead.
+    calls if both were paid for before. `verified` says whether a quote of a model's answer holds. `parts` lists the
+    questions to the model where there were several. `fallback` says why a model was asked in vain and rules read
+    instead.
     """
     use = reading.use
     usage = use.usage if use else Usage()
@@ -250,6 +252,7 @@ def reading_row(reading: ReaderResult, naming: ModelUse | None = None) -> dict[s
         "reasoning": reading.reasoning,
         "citations": [_citation_row(citation) for citation in reading.citations],
         "dropped_citations": reading.dropped_citations,
+        "verified": reading.is_verified if reading.kind == "generated" and reading.answer else None,
         "fallback": _failure_row(use),
         "naming": {"model": naming.model, **_use_row(naming)} if naming else None,
         **({"parts": [_use_row(part) for part in use.parts]} if use and use.parts else {}),

@@ -90,13 +90,14 @@ def open_reader(models: ModelSettings, services: Services, index: IndexReader, m
     if chat is None:
         return rules
     from polyhop.warehouse.statements import read_prompt
-    from polyhop.worker.reading.models import ChainReader, ModelReader
+    from polyhop.worker.reading.models import AnswerChecks, ChainReader, ModelReader
 
     name = "qa.answer.md" if models.read_passages else "qa.chains.md"
     prompt = read_prompt(_PROMPTS / name).in_language_of_question(index.artefact(LANGUAGE))
     if not models.read_passages:
         return ChainReader(chat, prompt, rules)
-    return ModelReader(chat, prompt, rules, passages=models.read_passages)
+    checks = AnswerChecks(index, services.encode)
+    return ModelReader(chat, prompt, rules, checks, passages=models.read_passages)
 
 
 _ENTITIES_PROMPT = Path(__file__).parent / "questions" / "prompts" / "query.entities.md"

@@ -162,7 +162,7 @@ def _print_reading(reading: dict[str, Any]) -> None:
         why = f"{fallback['error_class']}: {fallback['error']}"
         print_line(f"  the model's reply was unusable; fell back to the rule-based reader: {why}")
     if reading["dropped_citations"]:
-        print_line(f"  {reading['dropped_citations']} cited sources are not in the passages and were dropped")
+        print_line(f"  {reading['dropped_citations']} cited sources do not support the answer and were dropped")
 
 
 def _print_evidence(answer: "Answer") -> None:

@@ -234,8 +234,9 @@ def _print_advice(report: "IndexReport") -> None:
             "  no node is a hub: index again with --set hubs.types=TYPE or a lower hubs.min_edges; the types: "
             f'polyhop sql "SELECT type, count(*) FROM entities GROUP BY type" --index {report.index}'
         )
-    if report.extraction:
-        extracted = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report.extraction.items())
+    units = {name: count for name, count in report.extraction.items() if not name.startswith(("listed_", "kept_"))}
+    if units:  # kept items of replies are among the sentences on models
+        extracted = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in units.items())
         print_line(f"  extraction: {extracted}")
     if report.counts.get("quarantined"):
         records = plural(report.counts["quarantined"], "record")

@@ -28,7 +28,7 @@ from polyhop.worker.strategies.registry import parse_parameters, spec_of
 FOLDER = Path(__file__).parent
 MARKED_NAMES = 20  # of a question; chosen: a question has few, and looking for hundreds in long texts takes seconds
 SHOWN_TITLE = 300  # characters; chosen: titles are shorter by far, and a million would stop a browser
-_NOTHING_READ: Mapping[str, Any] = {"kind": "", "values": (), "model": None, "citations": ()}
+_NOTHING_READ: Mapping[str, Any] = {"kind": "", "values": (), "model": None, "citations": (), "verified": None}
 _KINDS = {"computed": "computed from values", "extracted": "possible", "generated": "written by a model"}
 
 

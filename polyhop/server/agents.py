@@ -72,6 +72,7 @@ class Answered(Result):
     strategy: str
     answer: str
     confidence: float | None = None
+    verified: bool | None = None  # whether a quote of a model's answer holds; None if no model answered
     reasoning: str = ""  # of a model that read
     sentences: list[dict[str, Any]]  # {passage_id, text, start, end}
     passages: list[dict[str, Any]]  # {id, title, text, score, rank, document, metadata, …}

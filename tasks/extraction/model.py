@@ -6,25 +6,28 @@ a list by rules would be paid for, and be wrong once the model answers.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 
-from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask
+from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, ItemT, ReplyText, WholeItems
 from polyhop.schemas.records import Passage
 from polyhop.schemas.text import content_hash, norm_ws, passage_text
 from polyhop.tasks.extraction.rows import (
     BatchPages,
     ExtractedPassage,
+    KeptItems,
     LedgerRow,
     Proposition,
+    count_items,
     count_units,
     row_of_outcome,
     triple_proposition,
+    with_items,
 )
 from polyhop.tasks.extraction.stated import (
     MAX_NAME_CHARACTERS,
@@ -50,40 +53,63 @@ _PROMPTS = Path(__file__).parent / "prompts"
 KG_EXTRACT, PROP_ENTITIES, PROP_PROPOSITIONS = "kg.extract", "prop.entities", "prop.propositions"
 
 
-class KgEntity(BaseModel):
+# Docstrings of these forms are part of the JSON schema that a model is sent. Fields of items have defaults so that an
+# incomplete item stays in the reply, and in the cache, where parsing counts it as dropped.
+
+
+class _Item(BaseModel):
+    """An item of a list; what is not an object is an item without fields, which is counted as dropped."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _object(cls, value: Any) -> Any:
+        return value if isinstance(value, dict) else {}
+
+
+class KgEntity(_Item):
     """An entity of a document."""
 
-    name: str
-    type: str
-    description: str
+    name: ReplyText = ""
+    type: ReplyText = ""
+    description: ReplyText = ""
 
 
-class KgRelation(BaseModel):
+class KgRelation(_Item):
     """A relation between two of the entities, by their names."""
 
-    source_name: str
-    relation: str
-    target_name: str
+    source_name: ReplyText = ""
+    relation: ReplyText = ""
+    target_name: ReplyText = ""
 
 
 class KgReply(BaseModel):
     """Entities and relations of one document."""
 
     entities: list[KgEntity]
-    relations: list[KgRelation]
+    relations: Annotated[list[KgRelation], BeforeValidator(lambda value: [] if value is None else value)] = []
+
+    @field_validator("entities")
+    @classmethod
+    def _named(cls, entities: list[KgEntity]) -> list[KgEntity]:
+        return _some_whole(entities, [entity.name for entity in entities])
 
 
 class PhrasesReply(BaseModel):
     """Everything that propositions of one passage may speak of."""
 
-    entities: list[str] = Field(min_length=1)
+    entities: list[ReplyText] = Field(min_length=1)
+
+    @field_validator("entities")
+    @classmethod
+    def _named(cls, entities: list[str]) -> list[str]:
+        return _some_whole(entities, entities)
 
 
-class PropositionReply(BaseModel):
+class PropositionReply(_Item):
     """A statement that stands alone, and the entities in it."""
 
-    text: str
-    entities: list[str]
+    text: ReplyText = ""
+    entities: Annotated[list[ReplyText], BeforeValidator(lambda value: value if isinstance(value, list) else [])] = []
 
 
 class PropositionsReply(BaseModel):
@@ -91,11 +117,23 @@ class PropositionsReply(BaseModel):
 
     propositions: list[PropositionReply]
 
+    @field_validator("propositions")
+    @classmethod
+    def _stated(cls, propositions: list[PropositionReply]) -> list[PropositionReply]:
+        return _some_whole(propositions, [proposition.text for proposition in propositions])
+
+
+def _some_whole(items: list[ItemT], texts: Sequence[str]) -> list[ItemT]:
+    """The items, unless there are some and none of them has its text: such a reply is not of the form."""
+    if items and not any(text.strip() for text in texts):
+        raise ValueError("no item has a name or a text")
+    return items
+
 
 class TypesReply(BaseModel):
     """Types of the things that a collection is about; asked for when prompts are tuned, never by an index run."""
 
-    types: list[str]
+    types: WholeItems[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +187,8 @@ def types_task() -> ChatTask[TypesReply]:
 
 
 # Source: algorithms.md 1.3 (2), 3.3 (2). Decided here: names are compared by key, which is coarser than `norm_ws`;
-# the contract on types (stated.py) decides about types outside the list; an entity given twice counts once; a
+# the contract on types (stated.py) decides about types outside the list; an entity given twice counts once; one
+# without a description stays, and F-DESC describes it; a
 # relation is also a triple, in the reply's words, even where the contract drops its label or both its ends are one
 # entity.
 
@@ -174,19 +213,30 @@ def stated_in_document(reply: KgReply, contract: Contract, counts: Counter[str])
 
 
 def _entities(reply: KgReply, contract: Contract, counts: Counter[str]) -> dict[str, StatedName]:
-    """The complete entities of types that the contract lets stay, by key; of two with one key the first."""
+    """The named entities of types that the contract lets stay, by key; of two with one key the first."""
     names: dict[str, StatedName] = {}
     for entity in reply.entities:
         name, description = _name(entity.name), clean(entity.description)
-        if name is None or not description:
+        if name is None:
             counts["dropped_entities_incomplete"] += 1
             continue
         stays, kind = contract.entity_type(clean(entity.type), counts)
         if stays and name.key in names:
             counts["dropped_entities_twice"] += 1
         elif stays:
+            counts["entities_without_description"] += not description
             names[name.key] = StatedName(name.name, name.key, kind, description)
     return names
+
+
+def kept_of_document(reply: KgReply, counts: Counter[str]) -> list[KeptItems]:
+    """Kept entities and relations of a reply, by what parsing it counted as dropped; one given twice is kept."""
+    lost = counts["dropped_entities_incomplete"] + counts["dropped_entity_types"]
+    unusable = counts["dropped_relations_dangling"] + counts["dropped_relations_without_label"]
+    return [
+        KeptItems("entities", len(reply.entities) - lost, len(reply.entities)),
+        KeptItems("relations", len(reply.relations) - unusable, len(reply.relations)),
+    ]
 
 
 def phrases_in_passage(reply: PhrasesReply, counts: Counter[str]) -> list[StatedName]:
@@ -299,22 +349,28 @@ class ModelBatch:
 
     def _read_documents(self, parts: Sequence[DocumentPart], outcomes: Sequence[ChatOutcome[Any]]) -> None:
         for part, outcome in zip(parts, outcomes, strict=True):
-            self._note(KG_EXTRACT, part.unit_id, outcome)
-            if not isinstance(outcome.reply, KgReply):
+            reply, counts = outcome.reply, Counter[str]()
+            if not isinstance(reply, KgReply):
+                self._note(KG_EXTRACT, part.unit_id, outcome)
                 self._without_names.update(passage.passage_id for passage in part.passages)
                 continue
-            stated = stated_in_document(outcome.reply, self.contract, self._result.counts)
+            stated = stated_in_document(reply, self.contract, counts)
+            self._note(KG_EXTRACT, part.unit_id, outcome, counts, kept_of_document(reply, counts))
             for passage, share in zip(part.passages, distribute(stated, part.passages), strict=True):
                 self._stated[passage.passage_id].extend(share)
 
     def _read_phrases(self, outcomes: Sequence[ChatOutcome[Any]]) -> None:
         for passage, outcome in zip(self.passages, outcomes, strict=True):
-            self._note(PROP_ENTITIES, passage.passage_id, outcome)
-            if isinstance(outcome.reply, PhrasesReply):
-                phrases = phrases_in_passage(outcome.reply, self._result.counts)
+            reply, counts = outcome.reply, Counter[str]()
+            if isinstance(reply, PhrasesReply):
+                phrases = phrases_in_passage(reply, counts)
                 self._phrases[passage.passage_id] = phrases
                 self._stated[passage.passage_id].names += phrases
+                listed = len(reply.entities)
+                kept = [KeptItems("phrases", listed - counts["dropped_phrases"], listed)]
+                self._note(PROP_ENTITIES, passage.passage_id, outcome, counts, kept)
             else:
+                self._note(PROP_ENTITIES, passage.passage_id, outcome)
                 self._without_propositions.add(passage.passage_id)
                 error = "the passage's entities are not there yet"
                 row = LedgerRow(PROP_PROPOSITIONS, passage.passage_id, "failed", self.stand_in_name, outcome.model)
@@ -324,16 +380,29 @@ class ModelBatch:
         asked = [passage for passage in self.passages if passage.passage_id in self._phrases]
         requests = [self.questions.with_phrases(passage, self._phrases[passage.passage_id]) for passage in asked]
         for passage, outcome in zip(asked, self.chat.ask(requests), strict=True):
-            self._note(PROP_PROPOSITIONS, passage.passage_id, outcome)
-            if isinstance(outcome.reply, PropositionsReply):
-                phrases = self._phrases[passage.passage_id]
-                found = propositions_in_passage(outcome.reply, phrases, self._result.counts)
+            reply, counts = outcome.reply, Counter[str]()
+            if isinstance(reply, PropositionsReply):
+                found = propositions_in_passage(reply, self._phrases[passage.passage_id], counts)
                 self._stated[passage.passage_id].propositions += found
+                kept = [KeptItems("propositions", len(found), len(reply.propositions))]
+                self._note(PROP_PROPOSITIONS, passage.passage_id, outcome, counts, kept)
             else:
+                self._note(PROP_PROPOSITIONS, passage.passage_id, outcome)
                 self._without_propositions.add(passage.passage_id)
 
-    def _note(self, step: str, unit_id: str, outcome: ChatOutcome) -> None:  # type: ignore[type-arg]
-        self._result.ledger.append(row_of_outcome(step, unit_id, outcome, self.stand_in_name))
+    def _note(
+        self,
+        step: str,
+        unit_id: str,
+        outcome: ChatOutcome[Any],
+        counts: Mapping[str, int] | None = None,
+        items: Sequence[KeptItems] = (),
+    ) -> None:
+        """Adds a unit to the ledger, with what its reply listed and what of it was kept."""
+        row = row_of_outcome(step, unit_id, outcome, self.stand_in_name)
+        self._result.ledger.append(with_items(row, items))
+        self._result.counts.update(counts or {})
+        self._result.counts.update(count_items(items))
         self._result.computed += not outcome.is_cached
 
     def _page(self, passage: Passage) -> ExtractedPassage:

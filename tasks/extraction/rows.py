@@ -6,8 +6,8 @@ are written as parquet parts, so that every extractor and every process that run
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass, field
-from typing import Literal, TypeVar
+from dataclasses import astuple, dataclass, field, replace
+from typing import Literal, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -239,6 +239,40 @@ class LedgerRow:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = 0.0
+    kept: int = 0
+    dropped: int = 0
+    items: str = ""
+
+
+LISTED_ITEMS, KEPT_ITEMS = "listed_", "kept_"  # before a kind of items, in the counts of a run
+
+
+class KeptItems(NamedTuple):
+    """Items of a kind that a reply lists, and how many of them were usable."""
+
+    kind: str  # entities, relations, phrases or propositions
+    kept: int
+    listed: int
+
+
+def with_items(row: LedgerRow, items: Sequence[KeptItems]) -> LedgerRow:
+    """The row of a unit with the numbers of kept and dropped items of its reply."""
+    kept, listed = sum(each.kept for each in items), sum(each.listed for each in items)
+    return replace(row, kept=kept, dropped=listed - kept, items=kept_words(items))
+
+
+def kept_words(items: Iterable[KeptItems]) -> str:
+    """Kept items in words: kept 7 of 8 entities, 5 of 5 relations; "" without any."""
+    words = ", ".join(f"{each.kept:,} of {each.listed:,} {each.kind}" for each in items if each.listed)
+    return f"kept {words}" if words else ""
+
+
+def count_items(items: Iterable[KeptItems]) -> Counter[str]:
+    """Counts the items of a reply by kind, and those of them that are kept."""
+    counts: Counter[str] = Counter()
+    for each in items:
+        counts.update({f"{LISTED_ITEMS}{each.kind}": each.listed, f"{KEPT_ITEMS}{each.kind}": each.kept})
+    return counts
 
 
 def row_of_outcome(step: str, unit_id: str, outcome: ChatOutcome[ReplyT], stand_in: str) -> LedgerRow:

@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Usage
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, ReplyText, Usage, WholeItems
 from polyhop.schemas.graph import distinct
 from polyhop.schemas.legal_forms import FORM_NAMES, with_normal_form
 from polyhop.schemas.text import fold, norm_ws
@@ -390,14 +390,14 @@ class NameGroup(BaseModel):
     """Names that the model takes for one thing."""
 
     canonical_name: str
-    members: list[str]
-    description: str
+    members: WholeItems[str]
+    description: ReplyText = ""
 
 
 class NameGroups(BaseModel):
     """The form of a reply to kg.resolve."""
 
-    groups: list[NameGroup]
+    groups: WholeItems[NameGroup]
 
 
 @cache

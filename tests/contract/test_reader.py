@@ -15,7 +15,7 @@ from polyhop.schemas.ports import Reader
 from polyhop.schemas.query import ContextPassage, Question, ReaderResult, ReadingItem, Retrieval, reading_row
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
-from polyhop.worker.reading.models import ChainReader, ClosedBookReader, ModelReader
+from polyhop.worker.reading.models import AnswerChecks, ChainReader, ClosedBookReader, ModelReader
 from polyhop.worker.reading.reader import FacetReader, RuleReader
 
 FOLDER = Path(polyhop.worker.reading.models.__file__).parent / "prompts"
@@ -58,7 +58,7 @@ def hubs_by_model(error_class: str = "") -> Reader:
 def readers(error_class: str = "") -> dict[str, Any]:
     """Those that ask a chat model, by name."""
     return {
-        "model": lambda: ModelReader(Echo(error_class), prompt("qa.answer"), RuleReader(INDEX)),
+        "model": lambda: ModelReader(Echo(error_class), prompt("qa.answer"), RuleReader(INDEX), AnswerChecks(INDEX)),
         "chains": lambda: ChainReader(Echo(error_class), prompt("qa.chains"), RuleReader(INDEX), budget_tokens=2000),
         "closed book": lambda: ClosedBookReader(Echo(error_class), prompt("qa.closed_book")),
         "hubs by model": lambda: hubs_by_model(error_class),

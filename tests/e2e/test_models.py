@@ -71,6 +71,20 @@ def test_what_failed_is_listed_and_is_all_that_the_next_run_asks(runs: Any) -> N
     assert triples.column(0).to_pylist() == ["model"]
 
 
+def test_a_run_says_how_much_of_the_replies_it_kept(runs: Any, capsys: Any) -> None:
+    named = {"name": "Village 3", "type": "LOCATION", "description": "A village."}
+    incomplete = json.dumps({"entities": [named, {"type": "LOCATION"}, {"name": "Thames"}]})
+    runs.server.respond(
+        lambda asked: {"kind": "reply", "content": incomplete} if asked.task == "kg.extract" else "reply"
+    )
+    settings = runs.settings()
+    report = indexed(settings, runs.corpus(4))
+    assert report.failing == {}
+    assert {row["items"] for row in ledger(settings) if row["dropped"]} == {"kept 2 of 3 entities"}
+    print_report(report)
+    assert "models: of their replies kept 8 of 12 entities, " in capsys.readouterr().out
+
+
 @pytest.mark.rare
 def test_paid_calls_and_an_unknown_price_are_said_whatever_becomes_of_the_run(runs: Any, capsys: Any) -> None:
     runs.server.shares({"wrong_schema": 0.5}, seed=3, is_sticky=True)
@@ -256,8 +270,9 @@ def test_a_model_reads_once_and_says_what_it_cost_and_where_it_found_it(towns: A
     assert (again["answer"], again["reading"]["cached"], again["reading"]["spent"]["calls"]) == ("River 0", True, 0)
     assert again["reading"]["usage"]["prompt_tokens"] == spent["prompt_tokens"]
     shown = towns.run(f"{ASK} {model(model_server.url)}", QUESTION)
-    sentence = "          It lies there [1], as all say."
-    assert f"Answer    River 0\n{sentence}\n  [1]     [p007] {QUOTE}\nPassages" in shown.stdout
+    sentence = "          It lies there [1], as all say [not verified]."
+    answer = f"Answer    River 0  (by a model, confidence 0.33)\n{sentence}\n"
+    assert f"{answer}  [1]     [p007] {QUOTE}\nPassages" in shown.stdout
     assert "models.read" not in shown.stderr
     unsure = towns.run(f"{ASK} --set reader.min_confidence=1", QUESTION)
     assert unsure.stderr.count("--set models.read=PROVIDER/MODEL") == 1

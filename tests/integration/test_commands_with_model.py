@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 from typer.testing import CliRunner, Result
 
 from polyhop.cli import app
 from polyhop.schemas.errors import ConfigurationError
+from polyhop.server.app import make_app
 from polyhop.warehouse.open_models import current_run
+from polyhop.warehouse.user_files import load_settings
 
 Command = Callable[..., Result]
 Read = Callable[..., Any]
@@ -318,3 +321,61 @@ def test_the_table_of_results_names_no_model_if_rules_read(command: Command, mod
         command("sql", "SELECT DISTINCT read_by, model FROM results", "--index", "towns", "--json").stdout
     )
     assert row == {"read_by": "rules", "model": None}
+
+
+CITED = {
+    "fabricated": ({"passage": 1, "quote": "Town 1 lies on the River 1, as all say."}, "not verified"),
+    "one word": ({"passage": 1, "quote": "in"}, "not verified"),
+    "none": (None, "not verified"),
+    "right": ({"passage": 1, "quote": "Town 1 lies on River 1 in Wessex."}, "confidence"),
+}
+
+
+@pytest.fixture(params=CITED)
+def cited(request: Any, command: Command, model_server: Any) -> tuple[Command, str]:
+    """Commands whose model answers with one such source, and how each output has to call its answer."""
+    source, label = CITED[request.param]
+    content = {"reasoning": "It does [1].", "answer": "River 1", "citations": [] if source is None else [source]}
+    model_server.respond(lambda _: {"kind": "reply", "content": json.dumps(content)})
+    return command, label
+
+
+ASK_TOWN = ("ask", QUESTIONS[1]["question"], "--index", "towns", "--strategy", "bm25")
+
+
+def test_text_says_whether_a_models_answer_is_verified(cited: tuple[Command, str]) -> None:
+    command, label = cited
+    shown = command(*ASK_TOWN).stdout
+    assert f"Answer    River 1  (by a model, {label}" in shown
+    assert ("It does [not verified]." if label == "not verified" else "It does [1].") in shown
+
+
+def test_json_says_whether_a_models_answer_is_verified(cited: tuple[Command, str]) -> None:
+    command, label = cited
+    reading = json.loads(command(*ASK_TOWN, "--json").stdout)["reading"]
+    assert (reading["verified"], reading["confidence"] > 0) == (label == "confidence", label == "confidence")
+
+
+def test_the_page_says_whether_a_models_answer_is_verified(cited: tuple[Command, str]) -> None:
+    command, label = cited
+    command(*ASK_TOWN, "--html", "answer.html")
+    badges = re.findall(r'<span class="badge">(?!written)(not verified|confidence)', Path("answer.html").read_text())
+    assert badges == [label]
+
+
+def test_the_server_says_whether_a_models_answer_is_verified(cited: tuple[Command, str]) -> None:
+    _, label = cited
+    with TestClient(make_app(load_settings()), base_url="http://127.0.0.1:4280") as client:
+        asked = {"question": QUESTIONS[1]["question"], "strategy": "bm25"}
+        reading = client.post("/api/v1/indexes/towns/ask", json=asked).json()["reading"]
+        messages = [{"role": "user", "content": QUESTIONS[1]["question"]}]
+        chat = client.post("/v1/chat/completions", json={"model": "towns:bm25", "messages": messages}).json()
+    assert reading["verified"] == (label == "confidence")
+    assert f"by a model, {label}" in chat["choices"][0]["message"]["content"].replace("\\", "")
+
+
+def test_an_answer_that_is_none_of_the_options_is_not_shown(command: Command, model_server: Any) -> None:
+    model_server.respond(lambda _: reply("2010"))
+    shown = command("ask", "Which is larger, Town 1 or Town 2?", "--index", "towns", "--strategy", "bm25").stdout
+    assert "Answer    2010" not in shown
+    assert "fell back to the rule-based reader" in shown

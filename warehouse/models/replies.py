@@ -23,7 +23,7 @@ MAX_CANDIDATES = 100  # chosen: a good reply is one object; each candidate is va
 MAX_STRAY_QUOTES = 20  # chosen: json_repair takes 6 s for 1,500 of them in 10 kB, and names in quotes are a few
 
 _FENCE = re.compile(r"```[ \t]*\w*[ \t]*\r?\n?(.*?)(?:```|\Z)", re.DOTALL)
-_THINKING = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+_THINKING = re.compile(r"\A.*</think(?:ing)?>|\A\s*<think(?:ing)?>.*", re.DOTALL)
 _OPENING = re.compile(r"[{\[](?=\s*+(?:[\"'“{}\[\]]|//|/\*|#|[A-Za-z_]\w{0,40}\s*+:))")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[{\]}]', re.DOTALL)
 _STRAY_QUOTE = re.compile(r'[^\s{\[,:\\][ \t]*+"(?=[ \t]*+[^\s}\],:])')
@@ -66,20 +66,22 @@ def read_reply(text: str, reply: type[ReplyT]) -> tuple[ReplyT, Repair]:
         raise MalformedReplyError("The reply is empty.")
     if len(text) > MAX_CHARACTERS:
         raise MalformedReplyError(f"The reply has {len(text)} characters, more than {MAX_CHARACTERS}; it was not read.")
-    problem = "there is no JSON in it"
-    for repair, parse in (
-        (Repair.AS_IS, _whole),
-        (Repair.UNWRAPPED, _unwrapped),
-        (Repair.REPAIRED, partial(_repaired, reply)),
+    problem, answer = "there is no JSON in it", _THINKING.sub("", text).strip()
+    for repair, parse, source in (
+        (Repair.AS_IS, _whole, text),  # a text of the reply may name the mark that ends reasoning
+        (Repair.UNWRAPPED, _unwrapped, answer),
+        (Repair.REPAIRED, partial(_repaired, reply), answer),
     ):
-        found, said = _valid(parse(text), reply)
+        found, said = _valid(parse(source), reply)
         problem = said or problem
         if any(other != found[0] for other in found[1:]):
             raise MalformedReplyError("The reply holds several different answers.")
         if found:
             return found[0], repair
-    if _is_refusal(text):
-        raise ReplyRefusedError(f"The model declined to answer: {text[:200]}")
+    if _is_refusal(answer):
+        raise ReplyRefusedError(f"The model declined to answer: {answer[:200]}")
+    if not answer:
+        raise MalformedReplyError("The reply holds the model's reasoning only.")
     raise MalformedReplyError(f"The reply is not what was asked for: {problem}.")
 
 
@@ -157,8 +159,7 @@ def _repaired(reply: type[BaseModel], text: str) -> Iterator[Any]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """The text without the model's thinking: what is inside fences if there are any, else all of it."""
-    text = _THINKING.sub("", text)
+    """Text inside fences if there are any, else all of it."""
     if re.match(r"\s*[{\[]\s*\\\"", text):
         text = text.replace('\\"', '"').replace("\\n", "\n")
     fenced = [part for part in _FENCE.findall(text) if _OPENING.search(part)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, Field
 
-from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, Prompt
+from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, Prompt, ReplyText, WholeItems
 from polyhop.schemas.errors import MalformedReplyError
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.languages import STOP_WORDS
@@ -30,13 +30,15 @@ class NamedEntity(BaseModel):
     """A name as a model lists it."""
 
     name: str = Field(description="The name as the question spells it, in lower case.")
-    search_hint: str = Field(description="The name with one or two words of the question that tell what is meant.")
+    search_hint: ReplyText = Field(
+        "", description="The name with one or two words of the question that tell what is meant."
+    )
 
 
 class EntitiesReply(BaseModel):
     """Reply of a model to query.entities."""
 
-    entities: list[NamedEntity] = Field(description="The names in the question.")
+    entities: WholeItems[NamedEntity] = Field(description="The names in the question.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ MOST_COMPONENTS = 20  # So many are searched for; a reply of any length costs no
 class ComponentsReply(BaseModel):
     """Reply of a model to hub.components."""
 
-    components: list[str] = Field(description="Key terms and claims of the question, in its own words.")
+    components: WholeItems[str] = Field(description="Key terms and claims of the question, in its own words.")
 
 
 def components_task(prompt: Prompt) -> ChatTask[ComponentsReply]:
@@ -195,7 +197,7 @@ class ModelComponents:
         return self._fallback.of(question)[0], use
 
 
-def distinct(components: list[str]) -> tuple[str, ...]:
+def distinct(components: WholeItems[str]) -> tuple[str, ...]:
     """Components with a word, the first of each normalised form, MOST_COMPONENTS at most."""
     first: dict[str, str] = {}
     for component in components:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
-from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, Prompt, Usage
+from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, Prompt, Usage, WholeItems
 from polyhop.schemas.errors import ModelUnavailableError
 from polyhop.schemas.evidence import Note
 from polyhop.schemas.hub_paths import STORED_HUBS, path_text
@@ -63,7 +63,7 @@ class PartialReply(_Reply):
 
     sufficient: bool = Field(description="Whether anything in the evidence is relevant to the question.")
     answer: str = Field(description="What the evidence contributes to the answer.")
-    used: list[int] = Field(default_factory=list, description="Numbers of the statements used.")
+    used: WholeItems[int] = Field(default_factory=list, description="Numbers of the statements used.")
 
 
 class FinalReply(_Reply):
@@ -71,13 +71,13 @@ class FinalReply(_Reply):
 
     sufficient: bool = Field(description="Whether the partial answers together answer the question.")
     answer: str = Field(description="The answer, as short as the question allows.")
-    citations: list[int] = Field(default_factory=list, description="Numbers of the partial answers used.")
+    citations: WholeItems[int] = Field(default_factory=list, description="Numbers of the partial answers used.")
 
 
 class FilterReply(_Reply):
     """Reply of a model to hub.filter."""
 
-    ids: list[int] = Field(description="Numbers of the statements that support the answer.")
+    ids: WholeItems[int] = Field(description="Numbers of the statements that support the answer.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,25 @@ unavailable model leaves unread is not a Reading. Source: algorithms.md 0.7 (qa.
 import logging
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate, takewhile
-from typing import Any, ClassVar, NamedTuple
+from math import fsum
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_validator,
+)
 
-from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, Prompt, Usage
+from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, Prompt, ReplyText, Usage
 from polyhop.schemas.errors import (
     ContextTooLongError,
     MalformedReplyError,
@@ -24,9 +36,14 @@ from polyhop.schemas.errors import (
     ModelUnreachableError,
     ReplyRefusedError,
 )
+from polyhop.schemas.languages import analyser_of
 from polyhop.schemas.names import split_sentences
-from polyhop.schemas.ports import Reader
-from polyhop.schemas.query import Citation, ContextPassage, ModelUse, ReaderResult, ReadingItem, Sentence
+from polyhop.schemas.ports import Encode, IndexReader, Reader
+from polyhop.schemas.query import Citation, ContextPassage, ModelUse, Question, ReaderResult, ReadingItem, Sentence
+from polyhop.schemas.text import norm_answer, passage_text
+from polyhop.warehouse.artefacts import LANGUAGE, NAMES
+from polyhop.worker.reading.comparisons import is_choice_between, options_of
+from polyhop.worker.reading.question import parse_question
 
 # Source: algorithms.md 0.7 (last column).
 
@@ -119,11 +136,20 @@ COPIED = (None, "…", "...")
 """Values that say nothing: null, and the gaps in a prompt's form, which a weak model copies (Gemma 270M, measured)."""
 
 
+def _number_or_none(value: Any, validate: ValidatorFunctionWrapHandler) -> int:
+    """The number of a passage; 0, the number of none, for what is not a number."""
+    try:
+        number: int = validate(value)
+    except ValidationError:
+        return 0
+    return number
+
+
 class CitedSource(BaseModel):
     """A source as a model names it: the number of a passage, and a sentence of it word for word."""
 
-    passage: int = Field(description="Number of the passage.")
-    quote: str = Field("", description="A sentence of that passage, copied word for word.")
+    passage: Annotated[int, WrapValidator(_number_or_none)] = Field(0, description="Number of the passage.")
+    quote: ReplyText = Field("", description="A sentence of that passage, copied word for word.")
 
 
 class AnsweredReply(BaseModel):
@@ -153,7 +179,7 @@ class ReadReply(AnsweredReply):
             return []
         if not isinstance(value, list):
             return value
-        return [{"passage": each} if isinstance(each, int | str) else each for each in value]
+        return [each if isinstance(each, dict | CitedSource) else {"passage": each} for each in value]
 
 
 class PromptInputs(NamedTuple):
@@ -208,7 +234,9 @@ class AskingReader:
         """Returns whether an item has something for the model to read."""
         return bool(item.context)
 
-    def _made(self, reply: Any, shown: PromptInputs, use: ModelUse) -> ReaderResult:  # readers of passages check them
+    def _made(self, item: ReadingItem, reply: Any, shown: PromptInputs, use: ModelUse) -> ReaderResult:
+        """The reply as an answer; readers of passages check its sources."""
+        del item, shown
         return ReaderResult(reply.answer.strip(), kind="generated", reasoning=reply.reasoning.strip(), use=use)
 
     def _unasked(self, item: ReadingItem) -> ReaderResult:
@@ -222,7 +250,7 @@ class AskingReader:
     def _reading(self, item: ReadingItem, shown: PromptInputs, outcome: ChatOutcome[Any]) -> ReaderResult:
         use = use_of(self._task, outcome)
         if outcome.reply is not None:
-            return self._made(outcome.reply, shown, use)
+            return self._made(item, outcome.reply, shown, use)
         outage = outage_of(outcome)
         return self._read_instead(item, use) if outage is None else ReaderResult("", use=use, outage=outage)
 
@@ -237,8 +265,207 @@ class AskingReader:
         return replace(reading, use=use)
 
 
+# Checks of a model's answer: its quotes, what they have to do with the question, and its options.
+# A quote holds if its passage has it word for word and it is about the question. Source: reader.md, Answers of a model.
+
+NOT_VERIFIED = "[not verified]"  # In a model's sentences, instead of the numbers of sources that do not hold.
+RELATED = 1.5
+"""Standard deviations that a quote's cosine with the question is above those of unrelated sentences, at least.
+
+Measured by benchmarks/quotes.py: 94 % of the sentences of MuSiQue-100 that hold the answer are above it (bge 100 %), of
+sentences of other passages 16 % (30 %). Source: reader.md, Answers of a model."""
+_ALIKE = 6.0  # Standard deviations that count as 1; those of a quarter of the sentences that hold the answer.
+_QUOTED_WORDS = 2  # Content words of a quote at least; chosen: one word of a page says nothing beyond its title.
+_MOST = 0.95  # Confidence of an answer on which all checks agree, that of the surest computed one; chosen.
+_VERDICTS = frozenset({"yes", "no", "both", "neither", "either"})
+_UNRELATED = (
+    "The kettle boiled while the children looked for their shoes.",
+    "Snow fell all night and closed the road over the pass.",
+    "The bakery sells rye bread on Fridays.",
+    "A second coat of paint dries within four hours.",
+    "Parliament met in the new building for the first time.",
+    "The goalkeeper saved two penalties in the final.",
+    "Bees store honey in cells of wax.",
+    "The violinist tuned her instrument before the concert.",
+    "Copper conducts electricity better than iron.",
+    "Passengers must show their tickets at the gate.",
+    "The surgeon closed the wound with six stitches.",
+    "Wheat prices rose after the dry summer.",
+    "The lighthouse stands on a rock south of the harbour.",
+    "Her second novel sold a million copies.",
+    "The committee approved the budget without debate.",
+    "Volcanic ash covered the fields for weeks.",
+    "The company moved its head office to the capital.",
+    "A prime number has exactly two divisors.",
+    "The king gave the town its charter.",
+    "Foxes hunt at dusk and sleep during the day.",
+    "The film was shot in black and white.",
+    "Press the green button to start the pump.",
+    "The river floods the meadows every spring.",
+    "Students may borrow five books at a time.",
+)
+"""Sentences on many subjects: their cosines with a question are those of its encoder for what is unrelated."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCitation:
+    """A citation that holds: its quote below the title, its passage, and how much it is about the question (0 to 1)."""
+
+    citation: Citation
+    quote: str
+    passage: str
+    relevance: float
+
+
+class AnswerChecks:
+    """Checks of a model's answers from passages of an index.
+
+    Args:
+        index: The open version: names in questions, the language, and whether it has vectors of passages.
+        encode: Encodes quotes as its vectors were; None: words are counted instead.
+    """
+
+    def __init__(self, index: IndexReader, encode: Encode | None = None) -> None:
+        self._encode = encode if "vectors:passage" in index.artefacts else None
+        self._names = index.artefact(NAMES)
+        self._content_words = analyser_of("stems", index.artefact(LANGUAGE))
+
+    def other_option(self, question: str, answer: str) -> str:
+        """Sentence on the options of a question of which the answer is none; "" if it is one, or there are none."""
+        parsed = parse_question(question, self._names.find(question))
+        options = [option.surface for option in options_of(parsed)] if is_choice_between(parsed) else []
+        if not options or norm_answer(answer) in _VERDICTS or any(_holds(answer, option) for option in options):
+            return ""
+        listed = " and ".join(f"'{option}'" for option in options)
+        return f"The question lets choose between {listed}; the model's answer '{answer[:100]}' is none of them."
+
+    def held(
+        self, question: Question, answer: str, sources: Sequence[tuple[int, str]], seen: Sequence[ContextPassage]
+    ) -> list[HeldCitation]:
+        """The sources that hold, in order.
+
+        Args:
+            question: The question; it is encoded if it has no vector.
+            answer: The short answer; a source without a quote is the first sentence of its passage with it.
+            sources: Number of a passage (from 1) and quote ("": none) of each source.
+            seen: The passages that the model was shown.
+        """
+        found = []
+        for number, quote in sources:
+            passage = seen[number - 1] if 1 <= number <= len(seen) else None
+            if passage is None:
+                continue
+            sentence = _quoted(passage, quote) if quote.split() else _with_answer(passage, answer)
+            if sentence is not None and len(self._content_words(sentence.text)) >= _QUOTED_WORDS:
+                found.append((Citation(passage.passage_id, sentence, number=number), passage, sentence))
+        texts = [passage_text(passage.title, sentence.text) for _, passage, sentence in found]
+        relevances = self._relevances(question, texts) if texts else []
+        return [
+            HeldCitation(citation, text, passage.text, relevance)
+            for (citation, passage, _), text, relevance in zip(found, texts, relevances, strict=True)
+            if relevance > 0
+        ]
+
+    def _relevances(self, question: Question, texts: Sequence[str]) -> list[float]:
+        """Relevance of each text to the question, 0 to 1; 0 is unrelated.
+
+        By vectors: cosine above those of unrelated sentences. Without: share of the question's content words.
+        """
+        if self._encode is None:
+            asked = set(self._content_words(question.text))
+            return [len(asked.intersection(self._content_words(text))) / max(1, len(asked)) for text in texts]
+        vector = self._encode([question.text])[0] if question.vector is None else question.vector
+        above = deviations(vector, self._encode(texts, is_repeated=True), self._unrelated)
+        return [min(1.0, value / _ALIKE) if value >= RELATED else 0.0 for value in above]
+
+    @cached_property
+    def _unrelated(self) -> NDArray[np.float32]:
+        return unrelated_vectors(self._encode) if self._encode is not None else np.zeros((0, 0), np.float32)
+
+
+def unrelated_vectors(encode: Encode) -> NDArray[np.float32]:
+    """Vectors of the sentences that are about no question in particular."""
+    return encode(_UNRELATED, is_repeated=True)
+
+
+def deviations(
+    question: NDArray[np.float32], texts: NDArray[np.float32], unrelated: NDArray[np.float32]
+) -> list[float]:
+    """Standard deviations that the cosine of each text with a question is above those of unrelated sentences."""
+    vector = question.astype(np.float64)
+    background = unrelated.astype(np.float64) @ vector
+    above = (texts.astype(np.float64) @ vector - background.mean()) / max(float(background.std()), 1e-9)
+    return [float(value) for value in above]
+
+
+def confidence_of(answer: str, held: Sequence[HeldCitation], source_count: int, guess: str) -> float:
+    """Confidence of a model's answer, 0 to .95, not calibrated; 0 if no source holds.
+
+    Share of sources that hold, times the mean of: the relevance of the most relevant quote; whether the answer is in a
+    quote (1) or only elsewhere in its passage (.5), unless it is yes or no; and whether the local reader's guess
+    agrees, if it has one.
+    """
+    if not held or not answer:
+        return 0.0
+    parts = [max(one.relevance for one in held)]
+    if norm_answer(answer) not in _VERDICTS:
+        is_quoted = any(_contains(one.quote, answer) for one in held)
+        parts.append(1.0 if is_quoted else 0.5 * any(_contains(one.passage, answer) for one in held))
+    if guess:
+        parts.append(float(_holds(answer, guess)))
+    return round(min(_MOST, len(held) / max(source_count, len(held)) * fsum(parts) / len(parts)), 4)
+
+
+_NUMBERS = r"\[\s*[0-9]{1,4}(?:\s*,\s*[0-9]{1,4})*\s*\]"
+
+
+def with_held_numbers(text: str, numbers: Collection[int]) -> str:
+    """A text with the numbers in brackets of sources that hold; where none of them holds, `NOT_VERIFIED`."""
+
+    def bracket(match: re.Match[str]) -> str:
+        found = [number for number in re.findall(r"[0-9]+", match[0]) if int(number) in numbers]
+        return f"{match[1]}[{', '.join(found)}]" if found else ""
+
+    def group(match: re.Match[str]) -> str:
+        return re.sub(rf"(\s*){_NUMBERS}", bracket, match[0]) or f" {NOT_VERIFIED}"
+
+    return re.sub(rf"(?:\s*{_NUMBERS})+", group, text)
+
+
+def _quoted(passage: ContextPassage, quote: str) -> Sentence | None:
+    """The quote in a passage, word for word except for whitespace; None if it is not there."""
+    match = re.search(r"\s+".join(map(re.escape, quote.split())), passage.text)
+    return None if match is None else Sentence(passage.passage_id, match.group(), match.start(), match.end())
+
+
+def _with_answer(passage: ContextPassage, answer: str) -> Sentence | None:
+    """The first sentence of a passage that has the answer; the first of all if its title has it."""
+    spans = split_sentences(passage.text)
+    holding = [span for span in spans if _contains(passage.text[slice(*span)], answer)]
+    if not holding and _contains(passage.title, answer):
+        holding = list(spans[:1])
+    if not holding:
+        return None
+    start, end = holding[0]
+    return Sentence(passage.passage_id, passage.text[start:end], start, end)
+
+
+def _contains(text: str, answer: str) -> bool:
+    """Returns whether a text has an answer as whole words."""
+    return bool(words := norm_answer(answer)) and f" {words} " in f" {norm_answer(text)} "
+
+
+def _holds(first: str, second: str) -> bool:
+    """Returns whether one of two short answers has the other as whole words."""
+    return _contains(first, second) or _contains(second, first)
+
+
 class ModelReader(AskingReader):
-    """Reads answers from the first `passages` of a context, and from notes beside them (half of the budget at most)."""
+    """Reads answers from the first `passages` of a context, and from notes beside them (half of the budget at most).
+
+    Answers are checked: sources that do not hold are dropped, and the fallback reads questions between options of
+    which the model's answer is none.
+    """
 
     task, form, unit = "qa.answer", ReadReply, "a passage"
 
@@ -247,11 +474,13 @@ class ModelReader(AskingReader):
         chat: ChatModel,
         prompt: Prompt,
         fallback: Reader,
+        checks: AnswerChecks,
         *,
         passages: int = READ_PASSAGES,
         budget_tokens: int | None = None,
     ) -> None:
         super().__init__(chat, prompt, fallback, budget_tokens=budget_tokens)
+        self._local, self._checks = fallback, checks
         self._passages = passages
 
     def _view(self, item: ReadingItem) -> PromptInputs | None:
@@ -261,49 +490,31 @@ class ModelReader(AskingReader):
         inputs = (("passages", numbered(passages)), ("notes", notes or _NO_NOTES))
         return PromptInputs(inputs, passages) if passages else None
 
-    def _made(self, reply: Any, shown: PromptInputs, use: ModelUse) -> ReaderResult:
-        """The reply without the sources that are not in the context."""
-        found = [one for source in reply.citations if (one := _citation(source, shown.passages)) is not None]
-        citations = tuple(dict.fromkeys(found))
+    def _made(self, item: ReadingItem, reply: Any, shown: PromptInputs, use: ModelUse) -> ReaderResult:
+        """The reply with the sources that hold, and the confidence that follows from them."""
+        answer, question = reply.answer.strip(), item.question
+        if answer and (why := self._checks.other_option(question.text, answer)):
+            return self._read_instead(item, replace(use, error_class=MalformedReplyError.__name__, error=why))
+        sources = [(source.passage, source.quote) for source in reply.citations]
+        held = self._checks.held(question, answer, sources, shown.passages)
+        citations = tuple(dict.fromkeys(one.citation for one in held))
+        guess = self._local.read([item])[0].guess if held and answer else ""
         return ReaderResult(
-            answer=reply.answer.strip(),
+            answer=answer,
             sentences=tuple(one.sentence for one in citations if one.sentence is not None),
             kind="generated",
-            reasoning=_cited(reply.reasoning.strip(), {one.number for one in citations}),
+            reasoning=with_held_numbers(reply.reasoning.strip(), {one.number for one in citations}),
             citations=citations,
-            dropped_citations=len(reply.citations) - len(found),
+            dropped_citations=len(sources) - len(held),
             use=use,
+            confidence=confidence_of(answer, held, len(sources), guess),
+            is_verified=bool(held and answer),
         )
 
 
 def numbered(passages: Sequence[ContextPassage]) -> str:
     """The passages with their numbers (from 1) and titles, as a prompt shows them."""
     return "\n\n".join(f"[{n}] {passage.title}\n{passage.text}" for n, passage in enumerate(passages, start=1))
-
-
-def _cited(text: str, numbers: Collection[int]) -> str:
-    """A text without the numbers in brackets that are not among those of checked sources."""
-
-    def kept(match: re.Match[str]) -> str:
-        found = [number for number in re.findall(r"[0-9]+", match[0]) if int(number) in numbers]
-        return f"{match[1]}[{', '.join(found)}]" if found else ""
-
-    return re.sub(r"(\s*)\[\s*[0-9]{1,4}(?:\s*,\s*[0-9]{1,4})*\s*\]", kept, text)
-
-
-def _citation(source: CitedSource, seen: Sequence[ContextPassage]) -> Citation | None:
-    """The source as a passage of the context, or None if there is no such passage or it does not say so."""
-    if not 1 <= source.passage <= len(seen):
-        return None
-    passage = seen[source.passage - 1]
-    words = source.quote.split()
-    if not words:
-        return Citation(passage.passage_id, number=source.passage)
-    match = re.search(r"\s+".join(map(re.escape, words)), passage.text)
-    if match is None:
-        return None
-    sentence = Sentence(passage.passage_id, match.group(), match.start(), match.end())
-    return Citation(passage.passage_id, sentence, number=source.passage)
 
 
 # Source: algorithms.md 1.5 step 7, 1.7; the QASA paper's setting for generation.

@@ -11,7 +11,7 @@ import pytest
 from scripted_server import Behaviour, ModelServer, Recorded
 from small_indexes import indexed, write_rows
 
-from polyhop.flows.prompts import Example, composed, most_covering, tune_prompts
+from polyhop.flows.prompts import Example, composed, kept, most_covering, tune_prompts
 from polyhop.schemas.chat import Prompt, Repair
 from polyhop.schemas.errors import ConfigurationError, MalformedReplyError, SourceError
 from polyhop.schemas.records import Passage
@@ -106,6 +106,17 @@ def test_files_are_not_overwritten_unless_asked_for(
     assert model_server.requests == []
     tuned(linked_root, folder, settings=models, replaces=True)
     assert edited.read_text(encoding="utf-8") != "Mine. {{passage}}"
+
+
+def test_no_example_has_an_entity_without_a_description() -> None:
+    text = "Ann saw Rome."
+    entities = [{"name": "Rome", "type": "PLACE"}, {"name": "Ann", "type": "PERSON", "description": "She saw Rome."}]
+    extracted = extraction.KgReply.model_validate({"entities": entities})
+    stated = extraction.PropositionsReply.model_validate({"propositions": [{"text": text, "entities": ["Ann"]}]})
+    example = kept(
+        Passage("p", "p", "d", 0, "Ann", text, 0, len(text)), extracted, ["Ann"], stated, ["PERSON", "PLACE"]
+    )
+    assert [entity.name for entity in example.extracted.entities] == ["Ann"]
 
 
 def test_a_model_is_required(linked_root: Path, tmp_path: Path) -> None:

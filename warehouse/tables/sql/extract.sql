@@ -37,7 +37,7 @@ SELECT passage_id, title, content_hash, $recipe AS recipe FROM passages ORDER BY
 -- The ledger from the parts of all batches.
 INSERT INTO extraction_ledger
 SELECT step, unit_id, state, stand_in, model, attempts, rung, error_class, error, prompt_tokens, completion_tokens,
-    cost_usd
+    cost_usd, kept, dropped, items
 FROM read_parquet($ledger) ORDER BY step, unit_id;
 
 -- name: sum_counts

@@ -64,11 +64,15 @@ ORDER BY m.unit_id, e.df, e.name LIMIT $limit;
 SELECT source, line, reason, excerpt FROM quarantine ORDER BY source, line LIMIT $limit OFFSET $offset;
 
 -- name: ledger
--- What models were asked, by step and outcome; a cost is NULL if that of one unit is unknown.
+-- What models were asked, by step and outcome, and how much of their replies is used; a cost is NULL if that of one
+-- unit is unknown.
 SELECT step, model, state, count(*) AS units, sum(attempts)::BIGINT AS calls, sum(prompt_tokens)::BIGINT AS prompt_tokens,
     sum(completion_tokens)::BIGINT AS completion_tokens,
-    CASE WHEN count(cost_usd) = count(*) THEN sum(cost_usd) END AS cost_usd, any_value(error) AS example
-FROM extraction_ledger GROUP BY step, model, state ORDER BY step, model, state LIMIT $limit;
+    CASE WHEN count(cost_usd) = count(*) THEN sum(cost_usd) END AS cost_usd, any_value(error) AS example,
+    coalesce(sum(kept), 0)::BIGINT AS kept, coalesce(sum(dropped), 0)::BIGINT AS dropped
+FROM ( -- tables of versions up to 0.1 have no column kept or dropped
+    SELECT * FROM extraction_ledger UNION ALL BY NAME SELECT 0 AS kept, 0 AS dropped WHERE false
+) GROUP BY step, model, state ORDER BY step, model, state LIMIT $limit;
 
 -- name: hub_coverage
 -- Which part of the graph is in some path of a hub.

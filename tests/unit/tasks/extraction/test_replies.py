@@ -5,17 +5,17 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from one_reply import OneReply
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from polyhop.schemas.chat import ChatRequest
-from polyhop.schemas.errors import BudgetExceededError
+from polyhop.schemas.errors import BudgetExceededError, MalformedReplyError
 from polyhop.schemas.names import NameFinder, split_sentences, title_keys
 from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings
@@ -24,7 +24,12 @@ from polyhop.tasks.extraction import model, stated
 from polyhop.tasks.extraction.rows import BatchPages, ExtractedPassage, LedgerRow, bundle_of, counts_table, ledger_table
 from polyhop.tasks.extraction.rules import rules_page, sentence_propositions
 from polyhop.tasks.extraction.stated import named, stated_page
+from polyhop.tasks.resolution.candidates import NameGroups
 from polyhop.warehouse.files.rows import ExtractionRow
+from polyhop.warehouse.models.chat import canonical_json
+from polyhop.warehouse.models.replies import read_reply
+from polyhop.worker.questions.parts import ComponentsReply, EntitiesReply
+from polyhop.worker.reading.hubs import FilterReply
 
 CONTRACT = stated.Contract.of(ExtractionSettings())
 ASKED = model.questions()
@@ -91,8 +96,11 @@ def test_a_document_by_hand() -> None:
     assert triples == [("p1", "Ann Roe knows Cy.", "model"), ("p2", "Cy Came to Rome.", "model")]
     claims = values(bundle.propositions, "text", "keys")
     assert claims == [("Claim of p1.", ["bo"]), ("Claim of p2.", ["cy", "date:1990"])]
-    assert batch.counts == {"extracted_units": 5, "dropped_proposition_entities": 3}
-    assert batch.ledger[0] == LedgerRow("kg.extract", "d1", "done", "", OneReply.model, 1, "as_is", "", "", 30, 2, 0.5)
+    kept = {"entities": 4, "relations": 2, "phrases": 3, "propositions": 2}
+    items = {f"{word}_{kind}": count for kind, count in kept.items() for word in ("listed", "kept")}
+    assert batch.counts == {"extracted_units": 5, "dropped_proposition_entities": 3} | items
+    spent = ("", "", 30, 2, 0.5, 6, 0, "kept 4 of 4 entities, 2 of 2 relations")
+    assert batch.ledger[0] == LedgerRow("kg.extract", "d1", "done", "", OneReply.model, 1, "as_is", *spent)
     assert (batch.computed, batch.has_failed) == (5, False)
 
 
@@ -198,24 +206,135 @@ def test_a_documents_reply_by_hand() -> None:
     counts: Counter[str] = Counter()
     entities = [entity(""), entity("Ann  Roe"), entity("Bo", "ship"), entity("Cy", "", " "), entity("ann roe")]
     relations = [relation("ANN ROE", " Met  IN ", "Bo"), relation("Ann Roe", "met", "Cy")]
-    relations += [relation("Bo", "is", "bo"), relation("Bo", " ", "Ann Roe")]
+    relations += [relation("Bo", "is", "bo"), relation("Bo", " ", "Ann Roe"), relation("Bo", "met", "Di")]
     said = {"entities": entities, "relations": relations, "thoughts": "ignored"}
     reply = model.KgReply.model_validate(said)
     found = model.stated_in_document(reply, CONTRACT, counts)
     assert [(n.name, n.key, n.type, n.description) for n in found.names] == [
         ("Ann Roe", "ann roe", "PERSON", "Someone."),
         ("Bo", "bo", "SHIP", "Someone."),
+        ("Cy", "cy", None, ""),
     ]
-    assert found.relations == [("ann roe", "met in", "bo")]
-    assert found.triples == [("ANN ROE Met IN Bo.", ["ann roe", "bo"]), ("Bo is bo.", ["bo"])]
+    assert found.relations == [("ann roe", "met in", "bo"), ("ann roe", "met", "cy")]
+    cy = ("Ann Roe met Cy.", ["ann roe", "cy"])
+    assert found.triples == [("ANN ROE Met IN Bo.", ["ann roe", "bo"]), cy, ("Bo is bo.", ["bo"])]
     assert counts == {
         "new_entity_types": 1,
-        "dropped_entities_incomplete": 2,
+        "mapped_entity_types": 1,
+        "entities_without_description": 1,
+        "dropped_entities_incomplete": 1,
         "dropped_entities_twice": 1,
         "dropped_relations_dangling": 1,
         "dropped_relations_to_themselves": 1,
         "dropped_relations_without_label": 1,
     }
+
+
+FLUMS = {"name": "Flums", "type": "LOCATION"}
+TINNER = {"name": "Johann Tinner", "type": "PERSON", "description": "builder"}
+BUILT = {"source_name": "Johann Tinner", "relation": "built weir in", "target_name": "Flums"}
+TYPED = [("flums", "LOCATION"), ("johann tinner", "PERSON")]
+STATED = [("johann tinner", "built weir in", "flums")]
+WHOLE = {"entities": [FLUMS | {"description": "a village"}, TINNER]}
+
+
+@pytest.mark.parametrize(
+    ("reply", "names", "relations"),
+    [
+        ({"entities": [FLUMS, TINNER], "relations": [BUILT]}, TYPED, STATED),
+        ({"entities": [FLUMS | {"description": None}, TINNER], "relations": [BUILT]}, TYPED, STATED),
+        (WHOLE, TYPED, []),
+        (WHOLE | {"relations": None}, TYPED, []),
+        ({"entities": [{"type": "LOCATION"}, TINNER], "relations": [BUILT]}, TYPED[1:], []),
+        ({"entities": ["Flums", None, 7, TINNER], "relations": [BUILT]}, TYPED[1:], []),
+        (WHOLE | {"relations": [{"source_name": "Flums"}, BUILT]}, TYPED, STATED),
+        (WHOLE | {"relations": [["Flums", "is", "x"], BUILT]}, TYPED, STATED),
+    ],
+    ids=[
+        *("description missing", "description null", "no relations", "relations null", "entity without a name"),
+        *("entities that are no objects", "relation without an end", "relation as a list"),
+    ],
+)
+def test_a_reply_loses_its_incomplete_items_only(reply: Any, names: list[Any], relations: list[Any]) -> None:
+    read, _ = read_reply(json.dumps(reply), model.KgReply)
+    found = model.stated_in_document(read, CONTRACT, Counter())
+    assert ([(name.key, name.type) for name in found.names], found.relations) == (names, relations)
+
+
+def test_a_draft_before_the_end_of_reasoning_is_not_the_reply() -> None:
+    draft = 'A draft: {"entities":[],"relations":[]}\n</think>\n\n'
+    read, _ = read_reply(draft + json.dumps(WHOLE | {"relations": [BUILT]}), model.KgReply)
+    assert model.stated_in_document(read, CONTRACT, Counter()).relations == STATED
+
+
+def test_a_proposition_without_a_text_is_the_only_one_lost() -> None:
+    said = [{"text": "Rome fell.", "entities": ["Rome", None]}, {"entities": ["Rome"]}, "Rome rose.", {"text": "So."}]
+    reply, _ = read_reply(json.dumps({"propositions": said}), model.PropositionsReply)
+    found = model.propositions_in_passage(reply, [named("Rome")], Counter())
+    assert found == [("Rome fell.", ["rome"]), ("So.", [])]
+
+
+@pytest.mark.parametrize(
+    ("form", "reply"),
+    [
+        (model.KgReply, {"entities": [{"type": "PERSON"}, "Rome"], "relations": []}),
+        (model.KgReply, {"relations": []}),
+        (model.PhrasesReply, {"entities": ["", None]}),
+        (model.PropositionsReply, {"propositions": ["Rome fell."]}),
+    ],
+)
+def test_a_reply_without_any_whole_item_is_not_used(form: type[BaseModel], reply: dict[str, object]) -> None:
+    with pytest.raises(MalformedReplyError):
+        read_reply(json.dumps(reply), form)
+
+
+@pytest.mark.parametrize(
+    ("form", "reply", "whole"),
+    [
+        (NameGroups, {"groups": [{"members": ["A"]}, {"canonical_name": "B", "members": ["B", None]}]}, ["B"]),
+        (EntitiesReply, {"entities": [{"name": "rome"}, {"search_hint": "x"}]}, ["rome"]),
+        (ComponentsReply, {"components": ["a", 1, {"b": 2}]}, ["a"]),
+        (FilterReply, {"ids": [1, "x", None, 3]}, [1, 3]),
+        (model.TypesReply, {"types": ["SHIP", None]}, ["SHIP"]),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_each_list_of_a_reply_keeps_its_whole_items(form: type[BaseModel], reply: Any, whole: list[Any]) -> None:
+    read, _ = read_reply(json.dumps(reply), form)
+    (items,) = read.model_dump().values()
+    shown = [item.get("canonical_name", item.get("name")) if isinstance(item, dict) else item for item in items]
+    assert shown == whole
+
+
+def partly(request: ChatRequest[Any]) -> dict[str, object] | str:
+    said = good(request)
+    if isinstance(said, dict):
+        (first, *_) = said
+        said[first] = [*cast("list[object]", said[first]), {}]
+    return said
+
+
+def test_the_ledger_counts_kept_and_dropped_items_of_each_unit() -> None:
+    rows = {(row.step, row.unit_id): (row.kept, row.dropped, row.items) for row in run(partly).ledger}
+    assert rows["kg.extract", "d1"] == (6, 1, "kept 4 of 5 entities, 2 of 2 relations")
+    assert rows["prop.entities", "p2"] == (2, 1, "kept 2 of 3 phrases")
+    assert rows["prop.propositions", "p1"] == (1, 1, "kept 1 of 2 propositions")
+
+
+def test_a_cached_reply_has_the_same_kept_and_dropped_items() -> None:
+    reply = model.KgReply.model_validate(partly(ChatRequest(ASKED.kg_extract, "d1", ())))
+    again = model.KgReply.model_validate_json(canonical_json(reply))
+    first, second = Counter[str](), Counter[str]()
+    for made, counts in ((reply, first), (again, second)):
+        model.stated_in_document(made, CONTRACT, counts)
+    assert model.kept_of_document(again, second) == model.kept_of_document(reply, first)
+
+
+def test_a_contract_that_discards_types_drops_their_entities_from_what_is_kept() -> None:
+    counts: Counter[str] = Counter()
+    reply = model.KgReply.model_validate({"entities": [entity("Ann"), entity("Argo", "SHIP")]})
+    model.stated_in_document(reply, contract(type_contract="discard"), counts)
+    assert model.kept_of_document(reply, counts)[0] == ("entities", 1, 2)
 
 
 def test_a_triple_keeps_the_words_of_a_relation_that_the_contract_drops() -> None:

@@ -22,7 +22,7 @@ from polyhop.warehouse.artefacts import LANGUAGE, METADATA_OF_NODES
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.ranking.hubs import words_of
 from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
-from polyhop.worker.reading.models import ModelReader, estimate_tokens
+from polyhop.worker.reading.models import AnswerChecks, ModelReader, estimate_tokens
 from polyhop.worker.reading.reader import FacetReader, RuleReader
 from polyhop.worker.strategies import hublink
 from polyhop.worker.strategies.hublink import prompt_of
@@ -293,7 +293,7 @@ def test_by_rules_the_best_paths_answer_and_the_span_is_read_from_them() -> None
 def test_where_a_model_fails_the_configured_least_confidence_counts(least: float, is_given: bool) -> None:
     chat = Chat(lambda *_: "MalformedReplyError")
     answers = read_prompt(FOLDER / "qa.answer.md")
-    configured = ModelReader(chat, answers, RuleReader(INDEX, min_confidence=least))
+    configured = ModelReader(chat, answers, RuleReader(INDEX, min_confidence=least), AnswerChecks(INDEX))
     (reading,) = HubReader(INDEX, HubReadingRule(), HubModel(chat, TASKS, 6), configured).read([item([P1])])
     assert reading.reasoning.startswith("[1] Tactics author Ann Roe.")
     assert bool(reading.answer) == is_given

@@ -8,6 +8,7 @@ from unittest.mock import Mock
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_index import ReadingIndex
 from one_reply import OneReply
 from pydantic import ValidationError
 
@@ -28,6 +29,7 @@ from polyhop.schemas.query import (
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.answer import ClosedBookAnswerer
 from polyhop.worker.reading import models
+from polyhop.worker.reading.models import AnswerChecks
 
 PROMPTS = Path(polyhop.worker.reading.models.__file__).parent / "prompts"
 NAMES = ("answer", "chains", "closed_book")
@@ -44,14 +46,16 @@ def first_titles(items: Sequence[ReadingItem]) -> list[ReaderResult]:
 
 
 FIRST_TITLE = Mock(batches=False, read=first_titles)
+CHECKS = AnswerChecks(ReadingIndex([(one.title, one.text) for one in CONTEXT]))
+BORN = "Where was Charles Babbage born?"
 
 
-def item(context: Sequence[ContextPassage], notes: str = "", text: str = "Where?", name: str = "q") -> ReadingItem:
+def item(context: Sequence[ContextPassage], notes: str = "", text: str = BORN, name: str = "q") -> ReadingItem:
     return ReadingItem(Question(text, name), Retrieval((), Evidence(context=notes)), context)
 
 
 def reader_of(chat: OneReply, **options: Any) -> models.ModelReader:
-    return models.ModelReader(chat, PROMPT, FIRST_TITLE, **options)
+    return models.ModelReader(chat, PROMPT, FIRST_TITLE, CHECKS, **options)
 
 
 def read(reply: Any, context: Sequence[ContextPassage] = CONTEXT) -> ReaderResult:
@@ -76,13 +80,21 @@ def test_a_reply_becomes_an_answer_with_its_reasoning_and_what_it_took() -> None
     assert row["fallback"] is None
 
 
-def test_a_quote_is_found_whatever_white_space_the_model_made_of_it_and_a_number_alone_cites_the_passage() -> None:
-    reading = read({**REPLY, "citations": [{"passage": 1, "quote": "It was the first   one."}, 2, "1", 2]})
+def test_a_quote_is_found_whatever_white_space_the_model_made_of_it() -> None:
+    said = {**REPLY, "citations": [{"passage": 1, "quote": "It was the first   one."}]}
+    (reading,) = reader_of(OneReply(said)).read([item(CONTEXT, text="What was the first program?")])
     text = CONTEXT[0].text
     start = text.index("It was")
     sentence = Sentence("p1", text[start:], start, len(text))
-    assert reading.citations == (Citation("p1", sentence, number=1), Citation("p2", number=2), Citation("p1", number=1))
+    assert reading.citations == (Citation("p1", sentence, number=1),)
     assert (reading.sentences, reading.dropped_citations) == ((sentence,), 0)
+
+
+def test_a_number_alone_cites_the_first_sentence_with_the_answer_and_no_passage_without_it() -> None:
+    reading = read({**REPLY, "citations": [2, "1", 2]})
+    sentence = Sentence("p2", CONTEXT[1].text, 0, len(CONTEXT[1].text))
+    assert reading.citations == (Citation("p2", sentence, number=2),)
+    assert (reading.sentences, reading.dropped_citations) == ((sentence,), 1)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +105,11 @@ def test_a_quote_is_found_whatever_white_space_the_model_made_of_it_and_a_number
         {"passage": 1, "quote": "Charles Babbage was born in London."},
         {"passage": 2, "quote": "charles babbage was born in london."},
         {"passage": 2, "quote": "Charles .* London."},
+        {"passage": 1, "quote": "It was\nthe first one."},
+        {"passage": "the first", "quote": "born in London"},
+        {"quote": "born in London"},
+        1.5,
+        None,
     ],
 )
 def test_a_source_that_is_not_in_the_context_is_dropped_and_counted(source: dict[str, Any]) -> None:
@@ -105,12 +122,12 @@ def test_a_source_that_is_not_in_the_context_is_dropped_and_counted(source: dict
     ("said", "shown"),
     [
         ("He was born in London [2].", "He was born in London [2]."),
-        ("She wrote it [1], he did not [2, 3].", "She wrote it, he did not [2]."),
-        ("Both did [2][1] in [1843] [sic].", "Both did [2] in [sic]."),
-        ("Nobody says so [1] [7].", "Nobody says so."),
+        ("She wrote it [1], he did not [2, 3].", "She wrote it [not verified], he did not [2]."),
+        ("Both did [2][1] as [sic].", "Both did [2] as [sic]."),
+        ("They say so [1] [7].", "They say so [not verified]."),
     ],
 )
-def test_numbers_in_the_sentences_are_those_of_checked_sources(said: str, shown: str) -> None:
+def test_sentences_have_the_numbers_of_sources_that_hold_or_are_marked(said: str, shown: str) -> None:
     sources = [{"passage": 2, "quote": "born in London"}, {"passage": 1, "quote": "She was born in Paris."}]
     assert read({**REPLY, "reasoning": said, "citations": sources}).reasoning == shown
 
@@ -184,7 +201,7 @@ def test_a_reply_must_have_an_answer_and_a_reasoning_and_may_have_numbers_and_un
 def test_another_prompt_is_another_request() -> None:
     chat = OneReply(REPLY)
     for prompt in (PROMPT, PROMPT, Prompt("qa.answer", PROMPT.text + "\nBe brief.")):
-        models.ModelReader(chat, prompt, FIRST_TITLE).read([item(CONTEXT)])
+        models.ModelReader(chat, prompt, FIRST_TITLE, CHECKS).read([item(CONTEXT)])
     first, again, other = (request.key("m") for request in chat.requests)
     assert first == again != other
 
