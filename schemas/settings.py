@@ -468,8 +468,10 @@ class WorkerSettings(SettingsSection):
 class ReaderSettings(SettingsSection):
     """Reading of answers, and its confidence without a model."""
 
-    reads: Annotated[bool, ANSWERS] = Field(
-        default=True, description="Read answers; false ranks passages only (`--reader none`)."
+    name: Annotated[Literal["spans", "sentences", "none"], ANSWERS] = Field(
+        "spans",
+        description="Reader without a model: spans (short answers, and sentences), sentences alone, or none, which "
+        "ranks passages only (`--reader`).",
     )
     min_confidence: Annotated[float, ANSWERS] = Field(
         0.5,

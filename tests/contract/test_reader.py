@@ -16,7 +16,7 @@ from polyhop.schemas.query import ContextPassage, Question, ReaderResult, Readin
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
 from polyhop.worker.reading.models import ChainReader, ClosedBookReader, ModelReader
-from polyhop.worker.reading.reader import FacetReader, RuleReader
+from polyhop.worker.reading.reader import FacetReader, LocalReader
 
 FOLDER = Path(polyhop.worker.reading.models.__file__).parent / "prompts"
 INDEX = MemoryIndex(PASSAGES)
@@ -46,29 +46,31 @@ def prompt(name: str) -> Any:
 
 def hubs_by_rules() -> Reader:
     made = loaded("unit/worker/reading/test_hub_reader.py")
-    return HubReader(made.INDEX, HubReadingRule(), None, RuleReader(made.INDEX))
+    return HubReader(made.INDEX, HubReadingRule(), None, LocalReader(made.INDEX))
 
 
 def hubs_by_model(error_class: str = "") -> Reader:
     made = loaded("unit/worker/reading/test_hub_reader.py")
     tasks = prompt("hub.partial"), prompt("hub.final"), prompt("hub.filter")
-    return HubReader(made.INDEX, HubReadingRule(filters=True), HubModel(Echo(error_class), tasks, 6), RuleReader(INDEX))
+    return HubReader(
+        made.INDEX, HubReadingRule(filters=True), HubModel(Echo(error_class), tasks, 6), LocalReader(INDEX)
+    )
 
 
 def readers(error_class: str = "") -> dict[str, Any]:
     """Those that ask a chat model, by name."""
     return {
-        "model": lambda: ModelReader(Echo(error_class), prompt("qa.answer"), RuleReader(INDEX)),
-        "chains": lambda: ChainReader(Echo(error_class), prompt("qa.chains"), RuleReader(INDEX), budget_tokens=2000),
+        "model": lambda: ModelReader(Echo(error_class), prompt("qa.answer"), LocalReader(INDEX)),
+        "chains": lambda: ChainReader(Echo(error_class), prompt("qa.chains"), LocalReader(INDEX), budget_tokens=2000),
         "closed book": lambda: ClosedBookReader(Echo(error_class), prompt("qa.closed_book")),
         "hubs by model": lambda: hubs_by_model(error_class),
     }
 
 
 OPENED: dict[str, Any] = {
-    "rules": lambda: RuleReader(INDEX),
+    "rules": lambda: LocalReader(INDEX),
     "hubs by rules": hubs_by_rules,
-    "facets": lambda: FacetReader("short", RuleReader(INDEX)),
+    "facets": lambda: FacetReader("short", LocalReader(INDEX)),
     **readers(),
 }
 

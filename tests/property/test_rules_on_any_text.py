@@ -33,7 +33,7 @@ from polyhop.worker.reading.comparisons import compute
 from polyhop.worker.reading.models import lines_within_tokens, within_tokens
 from polyhop.worker.reading.pages import Similarity, StemWeights, own_page, pages_of
 from polyhop.worker.reading.question import ParsedQuestion, asked_of, parse_question
-from polyhop.worker.reading.reader import RuleReader
+from polyhop.worker.reading.reader import LocalReader
 from polyhop.worker.reading.word_lists import country_mentions
 
 pytestmark = pytest.mark.rare
@@ -333,7 +333,7 @@ def test_extraction_by_rules_fails_on_no_passage(title: str, text: str) -> None:
 @example("Is OF or Ada older?", [("OF", "OF (1 ) was born."), ("Ada", "Ada (born 1815) is a writer.")])
 def test_any_question_about_any_passages_is_read(question: str, pages: list[tuple[str, str]]) -> None:
     rows = [(f"p{number}", title, text) for number, (title, text) in enumerate(pages)]
-    reader = RuleReader(MemoryIndex(rows, artefacts=()))
+    reader = LocalReader(MemoryIndex(rows, artefacts=()))
     context = [ContextPassage(*row, rank, 1.0) for rank, row in enumerate(rows, start=1)]
     (reading,) = reader.read([ReadingItem(Question(question, "q"), Retrieval(()), context)])
     texts = {passage_id: text for passage_id, _, text in rows}

@@ -21,16 +21,6 @@ from polyhop.schemas.query import ContextPassage, Question, Sentence
 from polyhop.schemas.text import fold
 from polyhop.schemas.types import PERSON, title_type
 from polyhop.worker.reading.question import stem_of, stems_of
-from polyhop.worker.reading.word_lists import words
-
-_PLURALS = (("ies", "y"), ("es", ""), ("s", ""), ("men", "man"))
-
-
-@lru_cache(maxsize=1 << 15)
-def singulars(word: str) -> frozenset[str]:
-    """A noun as it stands and what it may be the plural of."""
-    return frozenset({word, *(word.removesuffix(end) + new for end, new in _PLURALS if word.endswith(end))})
-
 
 MOST_CHARACTERS = 4_000  # see above; chosen: some 600 words, several times a passage of the corpora here
 MOST_SENTENCES = 60  # see above; chosen: of some 65 characters, as many as MOST_CHARACTERS hold
@@ -59,7 +49,6 @@ class _WordStems(dict[str, tuple[str, ...]]):
 
 
 _STEMS = _WordStems()
-_PRONOUNS = {"he": "he", "she": "she", "it": "it", "they": "they", "his": "he", "her": "she", "its": "it"}
 
 
 @dataclass(eq=False)
@@ -149,12 +138,6 @@ class PassageContent:
     def stems(self) -> frozenset[str]:
         """Stems of the title and all sentences."""
         return self.title_stems.union(*(sentence.word_indices for sentence in self.sentences))
-
-    @cached_property
-    def pronoun(self) -> str:
-        """The pronoun that stands for the page's subject: the one that it uses first, "" if it uses none."""
-        said = (sentence.text[start:end].lower() for sentence in self.sentences for start, end in sentence.words)
-        return next((_PRONOUNS[word] for word in said if word in _PRONOUNS), "")
 
     @cached_property
     def kinds(self) -> frozenset[str]:
@@ -251,76 +234,6 @@ def own_page(title: str, lead: str) -> OwnPage:
         kind, sureness = title_type(title, keys[-1], lead)
         is_person = kind == PERSON and sureness >= _SURE
     return OwnPage(is_person, kinds)
-
-
-class CorpusPages:
-    """The pages of an open version by title key; thread-safe as far as its answers go, they never change."""
-
-    def __init__(self, index: IndexReader) -> None:
-        self._index = index
-        self._leads: dict[int, str] = {}
-
-    @cached_property
-    def _first(self) -> dict[str, int]:
-        """Number of the first passage with each title key."""
-        first: dict[str, int] = {}
-        for number, title in enumerate(self._index.passage_titles):
-            for key in title_keys(title):
-                first.setdefault(key, number)
-        return first
-
-    def prepare(self, keys: Iterable[str]) -> None:
-        """Reads the pages of these names that were not read yet, all at once."""
-        numbers = {self._first[key] for key in keys if key in self._first}
-        missing = sorted(number for number in numbers if number not in self._leads)
-        if missing:
-            for number, (_, _, text) in zip(missing, self._index.passages(missing), strict=True):
-                if len(self._leads) >= MOST_KEPT:
-                    self._leads.clear()
-                self._leads[number] = text[:_LEAD]
-
-    def find(self, key: str) -> OwnPage | None:
-        """Facts from the page of a name; None if there is none."""
-        number = self._first.get(key)
-        if number is None:
-            return None
-        lead = self._leads.get(number)
-        if lead is None:
-            lead = self._index.passages([number])[0][2][:_LEAD]
-        return own_page(self._index.passage_titles[number], lead)
-
-
-# Source: reader.md 6.5. `he`, `she`, `it`, `they` refer to the page's subject if the page uses that pronoun first.
-
-_FAR = 60  # characters; chosen: room for `In the spring of 1889`
-
-
-def subject_span(page: PassageContent, sentence: PassageSentence) -> tuple[int, int] | None:
-    """Span of the page's subject at the start of a sentence, after `In 1889` and the like; None without one.
-
-    That is a pronoun, the page's title, a name that ends with it (`the architect Jørn Utzon`), or in the first sentence
-    any name and `the` with a noun before a verb.
-    """
-    text, spans = sentence.text, sentence.words
-    first = 0
-    if spans and text[slice(*spans[0])].lower() in words("prepositions"):
-        comma = text.find(", ", 0, _FAR) % len(text)
-        opens = (n for n, (a, b) in enumerate(spans) if a > comma or (a < _FAR and text[a:b] in _PRONOUNS))
-        first = next(opens, len(spans))
-    if first == len(spans):
-        return None
-    start, end = spans[first]
-    low = text[start:end].lower()
-    if low in _PRONOUNS:
-        return (start, end) if low == page.pronoun else None
-    begin = spans[first + 1][0] if low == "the" and first + 1 < len(spans) else start
-    name = next((one for one in sentence.names if one.start in (start, begin)), None)
-    if name is None or text.startswith(("'", "’"), name.end):
-        following = [text[slice(*span)] for span in spans[first + 1 : first + 3]]
-        is_noun = low == "the" and len(following) == 2 and following[1] in words("auxiliaries")
-        return (start, spans[first + 1][1]) if is_noun and name is None and not sentence.number else None
-    is_own = any(f" {name.key} " in f" {key} " or name.key.endswith(f" {key}") for key in page.title_keys)
-    return (start, name.end) if is_own or not sentence.number else None
 
 
 # Source: reader.md, The sentence first. Two sentences together hold the right answer about twice as often as the best.

@@ -23,7 +23,7 @@ from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.ranking.hubs import words_of
 from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
 from polyhop.worker.reading.models import ModelReader, estimate_tokens
-from polyhop.worker.reading.reader import FacetReader, RuleReader
+from polyhop.worker.reading.reader import FacetReader, LocalReader
 from polyhop.worker.strategies import hublink
 from polyhop.worker.strategies.hublink import prompt_of
 from polyhop.worker.strategies.registry import parse_parameters, spec_of
@@ -95,13 +95,13 @@ def read(
     replies: Replies | Chat, *items: ReadingItem, index: Any = INDEX, **rule: Any
 ) -> tuple[list[ReaderResult], Chat]:
     chat = replies if isinstance(replies, Chat) else Chat(replies)
-    reader = HubReader(index, HubReadingRule(**rule), HubModel(chat, TASKS, 6), RuleReader(index))
+    reader = HubReader(index, HubReadingRule(**rule), HubModel(chat, TASKS, 6), LocalReader(index))
     assert reader.batches
     return reader.read(list(items)), chat
 
 
 def read_by_rules(item: ReadingItem, **rule: Any) -> ReaderResult:
-    reader = HubReader(INDEX, HubReadingRule(**rule), None, RuleReader(INDEX))
+    reader = HubReader(INDEX, HubReadingRule(**rule), None, LocalReader(INDEX))
     assert not reader.batches
     return reader.read([item])[0]
 
@@ -112,7 +112,7 @@ def test_answers_are_asked_for_in_the_language_of_the_question(language: str, as
     spec, chat = spec_of("hublink"), Chat(helpful)
     services: Any = SimpleNamespace(chat=lambda: chat)
     make: Any = spec.reader
-    make(index, parse_parameters(spec, {"output_filter": True}), services, RuleReader(index)).read([item([P1, P2])])
+    make(index, parse_parameters(spec, {"output_filter": True}), services, LocalReader(index)).read([item([P1, P2])])
     assert chat.asked == [["hub.partial", "hub.partial"], ["hub.final"], ["hub.filter"]]
     assert sum("in the language of the question" in request.text for request in chat.requests) == asked
 
@@ -293,7 +293,7 @@ def test_by_rules_the_best_paths_answer_and_the_span_is_read_from_them() -> None
 def test_where_a_model_fails_the_configured_least_confidence_counts(least: float, is_given: bool) -> None:
     chat = Chat(lambda *_: "MalformedReplyError")
     answers = read_prompt(FOLDER / "qa.answer.md")
-    configured = ModelReader(chat, answers, RuleReader(INDEX, min_confidence=least))
+    configured = ModelReader(chat, answers, LocalReader(INDEX, min_confidence=least))
     (reading,) = HubReader(INDEX, HubReadingRule(), HubModel(chat, TASKS, 6), configured).read([item([P1])])
     assert reading.reasoning.startswith("[1] Tactics author Ann Roe.")
     assert bool(reading.answer) == is_given

@@ -12,7 +12,7 @@ from memory_index import ReadingIndex
 from polyhop.flows.evaluation.metrics import exact_match
 from polyhop.schemas.query import ContextPassage, Question, ReaderResult, ReadingItem, Retrieval
 from polyhop.worker.reading.pages import MOST_CHARACTERS, CorpusPages, own_page
-from polyhop.worker.reading.reader import RuleReader
+from polyhop.worker.reading.reader import LocalReader
 from polyhop.worker.reading.word_lists import country_mentions, geography, nationalities, senses, words
 
 Ask = Callable[..., ReaderResult]
@@ -84,7 +84,7 @@ def test_vectors_decide_which_page_is_close_to_the_question() -> None:
     passages = [("Ann Hill", "Ann Hill met Eve."), ("Bob Hall", "Bob Hall met Una.")]
     passages += [("Eve", "She saw Ed Noe."), ("Una", "She saw Al Moe.")]
     index = ReadingIndex(passages, np.eye(4, 2, dtype=np.float32))
-    reader = RuleReader(index, min_confidence=0.0)
+    reader = LocalReader(index, min_confidence=0.0)
     context = index.context()
     for vector, answer in (([1.0, 0.0], "Ed Noe"), ([0.0, 1.0], "Al Moe")):
         question = Question("Whom did she see?", vector=np.array(vector, dtype=np.float32))
@@ -104,7 +104,7 @@ def test_own_comparison_questions_are_answered_from_their_passages() -> None:
     rows = {row["id"]: row for row in map(json.loads, CORPUS.read_text(encoding="utf-8").splitlines())}
     questions = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
     used = sorted({passage_id for question in questions for passage_id in question["passages"]})
-    reader = RuleReader(ReadingIndex([(rows[i]["title"], rows[i]["text"]) for i in used]))
+    reader = LocalReader(ReadingIndex([(rows[i]["title"], rows[i]["text"]) for i in used]))
     right = computed = 0
     for question in questions:
         numbered = enumerate(question["passages"], start=1)
