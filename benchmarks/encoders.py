@@ -29,6 +29,7 @@ ENCODERS = ("local", "bge")
 METRICS = ("recall@5", "recall@10", "mrr")
 SEED = 13
 Records = list[dict[str, Any]]
+Maker = Callable[[], tuple[Records, Records]]  # Makes a set: its corpus and questions.
 
 
 def read_lines(path: Path) -> Records:
@@ -95,7 +96,7 @@ def published(name: str) -> tuple[Records, Records]:
     return read_lines(DATA / name / "corpus.jsonl"), read_lines(DATA / name / "questions.jsonl")
 
 
-SETS: dict[str, Callable[[], tuple[Records, Records]]] = {
+SETS: dict[str, Maker] = {
     "musique100": lambda: published("musique100"),
     "hotpot-tune": lambda: hotpot(0, 100),
     "hotpot": lambda: hotpot(100, 300),
@@ -113,13 +114,13 @@ def polyhop(root: Path, *arguments: str) -> str:
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=PROJECT).stdout
 
 
-def rows_of(folder: Path, name: str, encoder: str) -> dict[str, dict[str, Any]]:
+def rows_of(folder: Path, name: str, make: Maker, encoder: str) -> dict[str, dict[str, Any]]:
     """{strategy: {question: {metric: value}}}; makes the set and its index where they are missing."""
     slug = f"{name}-{Path(encoder).name if ':' in encoder else encoder}"
     corpus, questions = folder / f"{name}.jsonl", folder / f"{name}_questions.jsonl"
     if not questions.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        for path, records in zip((corpus, questions), SETS[name](), strict=True):
+        for path, records in zip((corpus, questions), make(), strict=True):
             path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     if not (folder / "root" / "indexes" / slug / "CURRENT").exists():
         added = [part for one in ("bridge-masked", "rrf") for part in ("--add-strategy", one)]
@@ -185,7 +186,7 @@ def main() -> None:
     encoders = arguments.encoders.split(",")
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for name in arguments.sets.split(","):
-        rows = [rows_of(arguments.folder, name, encoder) for encoder in encoders]
+        rows = [rows_of(arguments.folder, name, SETS[name], encoder) for encoder in encoders]
         counts = {"passages": len(read_lines(arguments.folder / f"{name}.jsonl")), "questions": len(rows[0]["dense"])}
         results[name] = {"name": name, **counts, "strategies": compared(rows)}
     ordered = {name: results[name] for name in SETS if name in results}

@@ -1,4 +1,4 @@
-"""Accuracy of entity types by rules on 520 entities whose types a person wrote down before the rules were changed.
+"""Accuracy of entity types on 520 entities whose types a person wrote down before types were judged by a network.
 
 Run: uv run python benchmarks/entity_types.py [--wrong] [DATA]   (DATA: wiki2/ and musique100/;
 --wrong lists the faults of the half for tuning)
@@ -34,9 +34,9 @@ def polyhop(root: str, *arguments: str) -> str:
 
 
 def types_of(corpus: Path) -> dict[str, str]:
-    """Type by key of an index of this corpus without an encoder."""
+    """Type by key of an index of this corpus with the encoder that types are judged by."""
     with tempfile.TemporaryDirectory() as root:
-        polyhop(root, "index", str(corpus), "--index", "labelled", "--set", "strategies=bridge-lexical", "--json")
+        polyhop(root, "index", str(corpus), "--index", "labelled", "--set", "strategies=bridge", "--json")
         out = polyhop(root, "sql", "--index", "labelled", "--json", TYPES)
     return {row["key"]: row["type"] or "NONE" for row in json.loads(out)}
 
@@ -56,7 +56,7 @@ def main() -> None:
         titles = {record["id"]: record["title"] for record in records}
         for label in (label for label in labels if label["corpus"] == name):
             key = label.get("key") or title_keys(titles[label["id"]])[0]
-            found = types.get(key, "no entity")
+            found = types.get(key, "NONE")  # what is dropped as no name has no type
             allowed = "either" if "NONE" in label["types"] else "typed"
             for what in ("all", "untyped" if label["types"] == ["NONE"] else allowed):
                 row = (f"{name}, {label['kind']}s", label["part"], what)

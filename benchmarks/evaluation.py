@@ -1,6 +1,8 @@
 """Every strategy, and variants of some, on MuSiQue-100, over the graph of rules and the imported openie graph.
 
-Run: uv run python benchmarks/evaluation.py ROOT [MUSIQUE]   (folder of the data set, default ../shared/data/musique100)
+Run: uv run python benchmarks/evaluation.py ROOT [MUSIQUE [STRATEGIES]]
+MUSIQUE is the folder of the data set, default ../shared/data/musique100. STRATEGIES evaluates only these, separated by
+commas, builds the indexes for them, and keeps the results of the others.
 Builds both indexes under ROOT where they are missing, and writes benchmarks/results/musique100.json: means per
 strategy, without times. benchmarks/readme_tables.py writes the tables of the docs from it.
 """
@@ -49,11 +51,18 @@ def main() -> None:
     """Writes the results of one graph after the other."""
     root = str(Path(sys.argv[1]).resolve())
     data = Path(sys.argv[2] if len(sys.argv) > 2 else PROJECT.parent / "shared" / "data" / "musique100").resolve()
+    named = sys.argv[3] if len(sys.argv) > 3 else ""
     added = [part for name in ADDED for part in ("--add-strategy", name)]
+    wanted = ["--set", f"strategies={named}"] if named else added
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for index, extractor in (("musique", "rules"), ("musique-openie", f"import:{data / 'openie.jsonl'}")):
-        polyhop(root, "index", str(data / "corpus.jsonl"), "--index", index, "--extractor", extractor, *added, "--json")
-        results[index] = evaluated(root, data, index, "all") | evaluated(root, data, index, ",".join(VARIANTS))
+        polyhop(
+            root, "index", str(data / "corpus.jsonl"), "--index", index, "--extractor", extractor, *wanted, "--json"
+        )
+        if named:
+            results[index] |= evaluated(root, data, index, named)
+        else:
+            results[index] = evaluated(root, data, index, "all") | evaluated(root, data, index, ",".join(VARIANTS))
         RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 

@@ -143,6 +143,7 @@ def _compact(part: str, path: Path, report: MaintenanceReport) -> None:
 def _database_files(layout: Layout) -> dict[str, Path]:
     return {
         "cache of vectors": layout.vector_cache,
+        "cache of judged names": layout.name_cache,
         "cache of path vectors": layout.path_cache,
         "cache of documents": layout.document_cache,
         "cache of replies": layout.reply_cache,

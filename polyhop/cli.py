@@ -60,6 +60,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "entities": (
         'polyhop entities explain "River Thames" "Thames" --index mine',
         'polyhop entities edit merge "River Thames" "Thames" --index mine',
+        'polyhop entities suggest "PROJECT=Project *" --index mine',
     ),
     "submit": (
         "polyhop submit questions.jsonl --index mine",

@@ -12,6 +12,9 @@ Source: algorithms.md 2B.1. Decided here, where 2B.1 is silent (with these, `bri
 * A title made of function words only (`What If`) counts where its last word is capitalised.
 * A letter of a script without case counts as capitalised for titles of one word.
 * Names end after `MAX_NAME_TOKENS` words, so that capitals without punctuation stay linear.
+* A number after a name belongs to it (`Flight 370`, `Windows 10`), unless it is a count, a year or a day.
+* A legal form belongs to the name before it (`Enel S.p.A.`, `Acme, Inc.`).
+* A run of function words only is a name inside a sentence (`The Who`); `Node.js` and `Kim Min-jun` go on in lower case.
 """
 
 import re
@@ -24,6 +27,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.languages import STOP_WORDS
+from polyhop.schemas.legal_forms import token_forms
 from polyhop.schemas.text import fold
 
 _LEADING = (
@@ -36,11 +40,31 @@ _MONTHS = "january february march april may june july august september october n
 _NO_KEY = frozenset(_MONTHS.split())
 _PARTICLES = frozenset(("of", "de", "la", "van", "von", "der", "den", "di", "da", "du", "le", "el", "al", "bin", "ibn"))
 _ARTICLES = frozenset(("a", "i"))
+_NO_LAST = frozenset(("the", "of", "and", "in", "on", "at", "to", "for", "from", "by", "with", "or", "as"))
+_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
+_NOT_NUMBERED = _NO_KEY | frozenset(_DAYS.split())
+_NUMBERED = (
+    "article asteroid boeing chapter clause directive flight highway interstate invoice line lot model number order "
+    "paragraph room route section series train unit"
+)
+_NUMBERED_BEYOND = frozenset(_NUMBERED.split())  # Words whose numbers may look like years.
+_UNITS = "million billion trillion percent per people men women children other more and or to am pm km kg cm mm m ft th"
+_COUNTED = _NO_KEY | frozenset(_UNITS.split())  # Words after a number that is a count or a day.
+_NUMBER = re.compile(r"\d{1,4}[a-zA-Z]?")
+_YEARS = range(1000, 2100)
+_SUFFIXES = frozenset(("js", "com", "net", "org", "io", "ai", "py"))  # Lower-case ends of names after a full stop.
+_COMPOUND = (
+    "a an and as aged based born built class era free good held known language led level like long made man old owned "
+    "part run size style time top type wide year area side war age pro de la le"
+)
+_AFTER_HYPHEN = frozenset(_COMPOUND.split())  # Lower-case words after a hyphen that are not part of a given name.
+_SYLLABLE = 5  # Most letters of the syllables of a given name with a hyphen (`Min-jun`).
 MAX_NAME_TOKENS = 24  # chosen: longer than names are; see above
 _MAX_KEY_TOKENS = 40  # of a title that is looked for in texts; chosen: longer ones are sentences, hardly repeated
 
-_TOKEN_SPLIT = re.compile(r"([^\W_]+)")
-_TOKEN = re.compile(r"[^\W_]+")
+_WORD_OF_NAME = r"[^\W_]+(?:(?<=(?<![^\W_])[A-Za-z])(?:\+\+|#)(?![^\W_]))?"
+_TOKEN_SPLIT = re.compile(f"({_WORD_OF_NAME})")
+NAME_WORD = re.compile(_WORD_OF_NAME)  # Letters and digits; two languages are a letter with signs (`C++`, `C#`).
 _PARENTHESES = re.compile(r"[(（][^()（）]*[)）]")
 _COMMA = re.compile(r"[,，]")
 _SPLITS = re.compile(r"[(（,，]")
@@ -49,7 +73,7 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 def name_tokens(text: str) -> list[str]:
     """Folded lower-case words of `text`: joined by one space they are its key."""
-    return [word.lower() for word in _TOKEN.findall(fold(text))]
+    return [word.lower() for word in NAME_WORD.findall(fold(text))]
 
 
 def title_keys(title: str) -> tuple[str, ...]:
@@ -80,7 +104,7 @@ def title_forms(title: str) -> list[tuple[str, str]]:
 
 def _key_of(spelling: str) -> str:
     """The key of a title as it is spelled, "" if it has none."""
-    words = _TOKEN.findall(fold(spelling))
+    words = NAME_WORD.findall(fold(spelling))
     key = " ".join([word.lower() for word in words])
     return key if len(key) >= 2 and key not in _NO_KEY and (key not in STOP_WORDS or words[0].isupper()) else ""
 
@@ -165,6 +189,10 @@ class NameFinder:
         """Takes the titles, or their keys as a version has stored them."""
         self._keys = keys or TitleKeys(titles)
 
+    def is_title(self, key: str) -> bool:
+        """Returns whether a key is looked for because a title has it."""
+        return self._keys.is_single(key) or self._keys.is_phrase(key)
+
     def find(self, text: str) -> list[Mention]:
         """Names in `text`, each span and key once.
 
@@ -233,29 +261,86 @@ def _runs(words: list[str], lows: list[str], gaps: list[str]) -> list[tuple[int,
             continue
         if lows[position] == "s" and position and gaps[position - 1] == "'":
             continue
-        last = _run_end(words, lows, gaps, position)
+        last = _legal_form_end(words, gaps, position, _run_end(words, lows, gaps, position))
         free = last + 1
         first = position
         while first <= last and _is_function(words[first], lows[first], gaps[first]):
             first += 1
+        is_within = position and not gaps[position - 1].strip(" \t")
+        if first > last and last > position and is_within and lows[last] not in _NO_LAST:
+            first = position  # all are function words, within a sentence: The Who
         if first > last or (first == last and (len(lows[first]) < 2 or lows[first] in _NO_KEY)):
             continue
-        found.append((first, last))
+        found.append((first, last + _is_numbered(words, lows, gaps, last)))
     return found
 
 
 def _run_end(words: list[str], lows: list[str], gaps: list[str], first: int) -> int:
-    """Last capitalised word of the run that begins at `first`."""
+    """Last capitalised word of the run that begins at `first`, or a lower-case end of its name."""
     last = first
     for position in range(first + 1, min(len(words), first + MAX_NAME_TOKENS)):
         gap = gaps[position - 1]
         if gap != " " and not _joins(gap, words[position - 1], lows[position]):
             break
-        if words[position][0].isupper():
+        if words[position][0].isupper() or _ends_name(words, gap, first, position):
             last = position
         elif words[position] not in _PARTICLES and not (words[position] == "the" and words[position - 1] == "of"):
             break
     return last
+
+
+def _legal_form_end(words: list[str], gaps: list[str], first: int, last: int) -> int:
+    """Last word of a legal form that begins in a run, or right after it (`Enel S.p.A.`, `Acme, Inc.`), else `last`."""
+    for begin in range(max(first + 1, last - _LONGEST_FORM), min(last + 2, len(words))):
+        if gaps[begin - 1] not in _GAPS_BEFORE_FORM:
+            continue
+        for form in token_forms().get(words[begin], ()):
+            end = begin + len(form) - 1
+            if end > last and tuple(words[begin : end + 1]) == form and _is_one_form(gaps, begin, end):
+                return end
+    return last
+
+
+_LONGEST_FORM = 4  # words of a legal form, less one
+_GAPS_BEFORE_FORM = frozenset((" ", ", "))
+_GAPS_IN_FORM = frozenset((".", ". ", "/", " ", " & ", "-", ". & ", " ("))
+
+
+def _is_one_form(gaps: list[str], begin: int, end: int) -> bool:
+    """Returns whether words are written as one legal form; two letters after a comma may be another name."""
+    is_joined = all(gap in _GAPS_IN_FORM for gap in gaps[begin:end]) and gaps[end][:1] not in ("-", "'")
+    return is_joined and (gaps[begin - 1] == " " or begin < end or gaps[end].startswith("."))
+
+
+def _ends_name(words: list[str], gap: str, first: int, position: int) -> bool:
+    """Returns whether a lower-case word goes on with the name before it: `Node.js`, `S.p.A.`, `Kim Min-jun`."""
+    word, before = words[position], words[position - 1]
+    if gap == ".":
+        return word in _SUFFIXES if len(before) > 1 else len(word) == 1
+    is_given_name = gap == "-" and position - first > 1 and before[0].isupper()
+    return is_given_name and max(len(word), len(before)) <= _SYLLABLE and word.isalpha() and word not in _AFTER_HYPHEN
+
+
+def _is_numbered(words: list[str], lows: list[str], gaps: list[str], last: int) -> bool:
+    """Returns whether the word after a run is a number in its name: `Flight 370`."""
+    number = last + 1
+    if number >= len(words) or gaps[last] != " " or not _NUMBER.fullmatch(words[number]):
+        return False
+    if lows[last] in _NOT_NUMBERED or words[last][0].isdigit() or not words[last][0].isupper():
+        return False
+    if words[number].isdigit() and int(words[number]) in _YEARS and lows[last] not in _NUMBERED_BEYOND:
+        return False
+    after, following = gaps[number], lows[number + 1] if number + 1 < len(words) else ""
+    if after != " " or not following:
+        is_joined = following and following != "s" and after in (".", ",", ":", "/", "-", "–", "'")
+        return not is_joined and after[:1] not in ("%", "°")
+    if lows[last] in _NUMBERED_BEYOND:
+        return True
+    return following not in _COUNTED and (following != words[number + 1] or not _is_plural(following))
+
+
+def _is_plural(word: str) -> bool:
+    return len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) and word not in STOP_WORDS
 
 
 def _joins(gap: str, before: str, after: str) -> bool:
@@ -420,89 +505,3 @@ words year zodiac probe spacecraft vessel boat yacht satellite slab engine tool 
 """
 UNTYPED_HEADS = frozenset(_UNTYPED_HEADS.split())
 """Head nouns of what has none of the five types (`is a Bantu language`, `Academy Award`)."""
-
-_GIVEN_NAMES = """
-aaron abdul abdullah abigail abraham ada adam adolf adrian agnes ahmad ahmed alan albert alec alejandro aleksandr alex
-alexander alexandra alexandre alexei alexis alfonso alfred ali alice allan allen alphonse amanda ambrose amelia amy ana
-anastasia anders andre andrea andreas andrei andrew angela angelo ann anna anne annie anthony antoine anton antonia
-antonio archibald ariel armand arnold art arthur ashley astrid audrey august augusta augustus barbara barry beatrice
-ben benedict benjamin bernard bernhard bert bertha bertrand beth betty beverly bill billy blanche bob bobby boris brad
-brandon brenda brendan brian bridget bruce bruno bryan calvin cameron camille carl carla carlo carlos carmen carol
-carole caroline casimir catherine cecil cecilia cedric chad charles charlie charlotte chloe chris christian christina
-christine christoph christopher claire clara clarence claude claudia claudio clifford clint colin connie conrad
-constance craig cristina curtis cynthia cyril daisy dale dan daniel daniela danny dave david dean deborah deepak della
-denis dennis derek diana diane dick diego dieter dimitri dmitri dominic dominique don donald donna dora doris dorothea
-dorothy doug douglas duncan dustin dwight earl ed eddie edgar edith edmund eduard eduardo edward edwin eileen elaine
-eleanor elena eliza elizabeth ella ellen elliott elsa elsie emil emilio emily emma enrico enrique eric erica erich erik
-ernest ernst erwin esther ethel eugene eugenia eva evan eve evelyn federico felix ferdinand fernando fiona florence
-frances francesca francesco francis francisco franco francois frank franklin franz fred freddie frederic frederick
-frederik friedrich fritz gabriel gareth gary gavin gene geoffrey george georg georges georgina gerald gerard gerhard
-gertrude giacomo gilbert giovanni giulia giuliano giulio giuseppe gladys glen glenn gloria gordon grace graham greg
-gregory gretchen guido guillaume gunther gustav guy hans harold harriet harry hasan hassan heather hector heinrich
-heinz helen helena helene henri henrietta henrik henry herbert herman hermann hilda hiroshi holly horace howard hubert
-hugh hugo hussein ian ibrahim ida ignacio igor ilya ingrid irene iris irina isaac isabel isabella isabelle ivan jack
-jackie jacob jacqueline jacques jaime james jamie jan jane janet janice jason javier jay jean jeanne jeff jeffrey
-jennifer jenny jeremy jerome jerry jesse jessica jessie jill jim jimmy joachim joan joanna joe joel johan johann
-johannes john johnny jon jonathan jorge jose josef joseph josephine joshua joyce juan juana judith judy julia julian
-julie juliet julio julius june karen karin karl kate katherine kathleen kathryn kathy katie keith kelly ken kenneth
-kenny kevin khalid kim kirk kitty klaus kristen kurt larry laura lauren laurence lawrence lee leo leon leonard leonardo
-leonid leopold leroy leslie lewis lila lillian linda lionel lisa liz lloyd lois lorenzo louis louisa louise luc lucia
-lucien lucy ludwig luigi luis luisa luke lydia lynn mabel madeleine maggie malcolm manuel marc marcel marcello marco
-marcus margaret margarita margery maria marian marianne marie marilyn mario marion marjorie mark marlene marta martha
-martin marvin mary mathilde matilda matt matthew matthias maud maureen maurice max maximilian maxwell megan mehmed
-melanie melissa melvin mercedes michael michel michelle miguel mike mikhail mildred miles milton miriam mitchell
-mohamed mohammad mohammed molly monica morgan morris moses muhammad muriel murad mustafa myra nadia nancy naomi natalia
-natalie natasha nathan nathaniel neil nelson nicholas nick nicola nicolas nicole nigel nikolai nina noel nora norma
-norman octavia olaf olga oliver olivia omar oscar osman otto pablo pamela paola paolo pat patricia patrick patsy paul
-paula pauline pearl pedro peggy penelope percy perry pete peter petr petra phil philip philipp philippa philippe
-phillip phyllis pierre pietro priscilla rachel rafael ralph ramon randall randolph randy raoul raphael raul ray raymond
-rebecca reginald rene renee rex ricardo richard rick rita rob robert roberta roberto robin rodney rodrigo roger roland
-rolf ron ronald rosa rosalind rose rosemary ross roy ruby rudolf rudolph rupert russell ruth ryan sabrina sally
-salvatore sam samantha samuel sandra sandy santiago sara sarah saul scott sean sebastian serena serge sergei sergio
-seth sharon shaun sheila shirley sidney sigismund sigmund silvia simon simone sofia sonia sophia sophie spike stan
-stanislaus stanislaw stanley stefan stella stephan stephanie stephen steve steven stewart stuart sue susan susanna
-suzanne sven sybil sylvia tatiana ted teresa terence terry thelma theo theodor theodora theodore theresa thomas tim
-timothy tina toby todd tom tommy tony tracy trevor tyler ulrich umberto ursula valentin valerie vanessa vera vernon
-veronica victor vikram vincent vincenzo viola violet virgil vivian vivien vladimir walter wanda warren wayne wendy
-werner wilfred wilhelm wilhelmina will william willie willy winifred winston wladyslaw wolfgang xavier yang yolanda
-yuri yusuf yves yvonne zachary zhang zoe
-"""
-GIVEN_NAMES = frozenset(_GIVEN_NAMES.split())  # Given names that are rarely anything else.
-
-_NAME_PARTICLES = "abd abu al ben bin bint da de del della den der di dos du ibn ten ter van von"
-NAME_PARTICLES = frozenset(_NAME_PARTICLES.split())  # Lower-case words inside names of persons.
-
-_COMMON = """
-about above after again against alone always american angel another anything apart around away back bad bear beast
-beauty before begin behind best better big black blood blue body boy bride broken brother bubble call came can captain
-case child children christmas city cold come comes complete crazy cross cry damned dance dangerous dark daughter day
-days dead dear death devil devils diamond die dirty doctor dog dollar don door down dream dreams early easy eight end
-enemy ever every evil eye eyes face faith fall false fast fate father fear fifth final fire first five flesh flight
-follow fool forever forget four fourth free friend from full general ghost gift girl girls give glass go gods gold
-golden gone good great green ground gun half hand hands happy hard have hearts heart heaven hell here hero high his
-hold holy honor hot hour how hundred i if in innocent into iron is it its just keep kill killer killing kind kings kiss
-lady land last late law leading left legend let life light like lion little live lives long looking lost love lovers
-low mad make man many mask master matter me memory men midnight million mind miracle mine miss modern money monster
-month moon more morning most mother murder my naked national never new next nice night nights nine no nobody not
-nothing now of off oh old on once one only open or original other our out over own paradise part party past path peace
-people perfect pilot place pleasure poor power prince princess private promised public purple question red return rich
-right ring rising road rock romance room royal run running sacred sad same sea second secret see seven sex shadow she
-short show silent silver sin sing single sister six sky small so some someone something soul souls special spirit star
-stars state stop story strange stranger street strong summer sun supporting sweet ten that the their then these they
-things third thirteen this those thousand three time times to today together tomorrow tonight too total touch town
-tragedy true truth twelve twenty two under united until up upon us vice victory wait wake wall want war was way we
-wedding what wheel when where white who why wide wife wild will wind winter wisdom with without wolf woman women wonder
-word words world would year years yes yesterday yet you young your later baseball basketball cricket football hockey
-rugby tennis music television although despite during there also several both each others
-"""
-COMMON_WORDS = frozenset(_COMMON.split())
-"""Common words: a name of two or three words with one of them is not taken for a person's without another cue."""
-
-_HEADERS = """
-abstract address amount appendix author cc chapter comment comments conclusion contact contents customer date department
-description editor email fax figure from id index introduction invoice item name note notes order owner page phone price
-quantity reference references remark remarks section signature status subject summary supplier table to total type unit
-version
-"""
-GENERIC_WORDS = COMMON_WORDS | UNTYPED_HEADS | frozenset(_HEADERS.split())
-"""Words that are no name of a person when they stand alone with a capital: common ones, headers of tables and forms."""

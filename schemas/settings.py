@@ -569,6 +569,16 @@ class ExtractionSettings(SettingsSection):
     relation_types: Annotated[str, INDEX] = Field(
         "", description="Known relation labels, separated by commas; empty: any label."
     )
+    types: Annotated[str, INDEX] = Field(
+        "",
+        description="Your own entity types with word patterns: PROJECT=Project *|Programme *; SHIP=MV *. A name that "
+        "fits a pattern has this type.",
+    )
+    schema_file: Annotated[str, INDEX] = Field(
+        "",
+        description="File with types and relations for extraction (TOML; OWL or RDFS as .ttl, .nt, .owl, .rdf or "
+        ".jsonld with the extra rdf); empty: none.",
+    )
     prompts: Annotated[str, INDEX] = Field(
         "",
         description="Folder of extraction prompts (kg.extract.md, prop.entities.md, "

@@ -65,7 +65,8 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _DROP_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'"})
+_PLAIN_SIGNS = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "\u2010": "-", "\u2011": "-", "ß": "ss", "ẞ": "SS"})
+"""Apostrophes, hyphens (U+2011 does not break) and ß as they are written in ASCII."""
 
 
 def norm_ws(text: str) -> str:
@@ -88,13 +89,13 @@ def norm_answer(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Accents dropped (NFKD without combining marks), curly apostrophes straightened; case is kept.
+    """Accents dropped (NFKD without combining marks), apostrophes and hyphens plain, ß as ss; case is kept.
 
     Source: algorithms.md 2B.1.
     """
     if text.isascii():
         return text
-    decomposed = unicodedata.normalize("NFKD", text.translate(_APOSTROPHES))
+    decomposed = unicodedata.normalize("NFKD", text.translate(_PLAIN_SIGNS))
     return _NOT_ASCII.sub(lambda run: "".join([c for c in run[0] if not unicodedata.combining(c)]), decomposed)
 
 

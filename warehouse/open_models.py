@@ -279,7 +279,9 @@ MOST_OPEN = 4  # encoders of a process. Chosen: an index may have two, and an in
 PATH_VECTORS = 100_000  # vectors of path texts and masked questions kept on disk, the newest, 2 kB each; chosen: 200 MB
 _IN_THIS_PROCESS = (LOCAL, BGE, "onnx", "sentence-transformers")
 
-_open_models: list[CachedEncoder | PathEncoder] = []
+JUDGED_TEXTS = 500_000  # texts of which votes for names are kept on disk, the newest, 1 kB each; chosen: 500 MB
+
+_open_models: list[CachedEncoder | PathEncoder | VectorCache] = []
 
 
 def open_encoder(settings: Settings, space: Space = PASSAGES) -> CachedEncoder:
@@ -307,6 +309,14 @@ def open_path_encoder(settings: Settings, record: VectorRecord | None) -> PathEn
     open_version_encoder(settings, record)  # which sees that it is the same model
     needs = _needs(settings, settings.encoder.choice if record is None else choice_of(settings, record.encoder))
     return _path_encoder(needs)
+
+
+@lru_cache(maxsize=MOST_OPEN)
+def open_name_cache(root: Path) -> VectorCache:
+    """The cache of what the encoder's states show of names, one per process and root; `close_encoders` closes it."""
+    cache = VectorCache(Layout(root).name_cache, most_rows=JUDGED_TEXTS)
+    _open_models.append(cache)
+    return cache
 
 
 def choice_of(settings: Settings, record: EncoderRecord) -> EncoderChoice:
@@ -357,6 +367,7 @@ def close_encoders() -> None:
     """Closes the caches of all encoders of this process; the next use opens them again."""
     _encoder.cache_clear()
     _path_encoder.cache_clear()
+    open_name_cache.cache_clear()
     while _open_models:
         _open_models.pop().close()
 

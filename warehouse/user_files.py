@@ -1,4 +1,4 @@
-"""Files that people write or decide in: settings, entity edits, and pairs of names to link or keep apart.
+"""Files that people write or decide in: settings, schemas, entity edits, pairs of names to link or keep apart.
 
 It lies beside the versions, because every later run applies it.
 """
@@ -10,7 +10,8 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from polyhop.schemas.errors import ConfigurationError, StoreError, remember_secrets
+from polyhop.schemas.errors import ConfigurationError, StoreError, install_words, remember_secrets
+from polyhop.schemas.extraction_schema import ExtractionSchema, parse_schema, parse_types
 from polyhop.schemas.records import KINDS, EntityEdit, NamePair
 from polyhop.schemas.settings import Settings, environment_settings, flatten, parse_settings
 from polyhop.schemas.text import content_hash
@@ -137,3 +138,39 @@ def read_links(file: str) -> tuple[NamePair, ...]:
 def links_hash(file: str) -> str:
     """sha256 of a file of pairs, "" for no file: other pairs are other entities."""
     return content_hash(_text(Path(file), "name pairs", "utf-8-sig")) if file else ""
+
+
+_ONTOLOGIES = (".ttl", ".nt", ".rdf", ".owl", ".jsonld")  # what ontologies.py reads
+
+
+def read_schema(types: str, file: str) -> ExtractionSchema:
+    """The schema of the settings `extraction.types` and `extraction.schema_file`; the types of the first come first."""
+    own = parse_types(types)
+    if not file:
+        return ExtractionSchema(own)
+    path = Path(file).expanduser()
+    text = _text(path, "schema")
+    if path.suffix.lower() in _ONTOLOGIES:
+        known = _ontology(path)
+    else:
+        try:
+            known = parse_schema(tomllib.loads(text), str(path))
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigurationError(f"Cannot read the schema {path}: {error}.") from error
+    return ExtractionSchema((*own, *known.types), known.relations)
+
+
+def _ontology(path: Path) -> ExtractionSchema:
+    try:
+        from polyhop.warehouse.files.ontologies import read_ontology
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "pyoxigraph":
+            raise
+        message = f"{path} can only be read with the package pyoxigraph; {install_words('rdf')}."
+        raise ConfigurationError(message) from error
+    return read_ontology(path)
+
+
+def schema_hash(file: str) -> str:
+    """sha256 of a schema's file, "" for no file."""
+    return content_hash(_text(Path(file).expanduser(), "schema")) if file else ""

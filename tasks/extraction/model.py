@@ -116,7 +116,7 @@ class Questions:
 
     def of_document(self, part: "DocumentPart", contract: "Contract") -> ChatRequest[KgReply]:
         """Asks for entities and relations. Source: algorithms.md 1.3 (2)."""
-        inputs = (("document", part.text), ("types", ", ".join(contract.asked_types)))
+        inputs = (("document", part.text), ("types", ", ".join(contract.asked_types) + contract.guidance))
         return ChatRequest(self.kg_extract, part.unit_id, inputs)
 
     def of_passage(self, passage: Passage) -> ChatRequest[PhrasesReply]:

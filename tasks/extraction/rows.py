@@ -7,7 +7,7 @@ are written as parquet parts, so that every extractor and every process that run
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 import pyarrow as pa
 
@@ -18,6 +18,8 @@ from polyhop.schemas.records import Passage
 from polyhop.schemas.tables import EXTRACTION_LEDGER, Column, Table
 from polyhop.schemas.text import norm_ws, proposition_id
 from polyhop.tasks.stage import fault_reason
+
+T = TypeVar("T")
 
 RAW_MENTIONS = Table(
     "raw_mentions",
@@ -34,7 +36,13 @@ RAW_MENTIONS = Table(
             "spans_json", pa.string(), "[[start, end], …] in the passage's text (mentions in the title are not listed)"
         ),
         Column("type", pa.string(), "type of the name here", nullable=True),
-        Column("type_confidence", pa.float64(), "0 to 1", nullable=True),
+        Column("type_confidence", pa.float64(), "0 to 1; 0: nothing states it, NULL: nothing is known", nullable=True),
+        Column(
+            "votes",
+            pa.list_(pa.int64()),
+            "thousandths for PERSON, ORGANIZATION, LOCATION, WORK, EVENT, other name, no name, over its mentions here",
+            nullable=True,
+        ),
         Column(
             "description",
             pa.string(),
@@ -91,9 +99,15 @@ Relation = tuple[str, str, str]  # source key, label, target key
 Proposition = tuple[str, list[str]]  # text, and the keys in it in order, each once
 
 
+UNTYPED = 0.0  # Confidence of a name of which nothing states a type.
+
+
 @dataclass(slots=True)
 class ExtractedEntity:
-    """Statement of a passage about one key; `sentence` is the number of the first that mentions it, -1 without."""
+    """Statement of a passage about one key; `sentence` is the number of the first that mentions it, -1 without.
+
+    `votes` are the sums over its mentions, empty without any.
+    """
 
     surface: str
     type: str | None
@@ -104,6 +118,12 @@ class ExtractedEntity:
     sentence: int = -1
     spans: list[tuple[int, int]] = field(default_factory=list)
     description: str = ""
+    votes: list[int] = field(default_factory=list)
+
+    def add_votes(self, votes: Sequence[int] | None) -> None:
+        """Adds the votes of one mention, if it has any."""
+        if votes is not None:
+            self.votes = [sum(pair) for pair in zip(self.votes, votes, strict=True)] if self.votes else [*votes]
 
     def add_span(self, start: int, end: int, sentence: int) -> None:
         """Counts one mention in the text."""
@@ -147,7 +167,8 @@ def bundle_of(pages: Iterable[ExtractedPassage]) -> Bundle:
             spans = f"[{','.join(f'[{start},{end}]' for start, end in row.spans)}]"
             said = row.description or descriptions[home]
             counted = max(row.tf, 1), row.is_title, spans
-            mentions.append((passage_id, key, row.extractor, row.surface, *counted, row.type, row.confidence, said))
+            typed = row.type, row.confidence, row.votes or None
+            mentions.append((passage_id, key, row.extractor, row.surface, *counted, *typed, said))
         for ordinal, ((source, label, target), extractor) in enumerate(page.relations):
             relations.append((passage_id, ordinal, source, label, target, extractor))
         for columns, stated in ((propositions, page.propositions), (triples, page.triples)):
@@ -257,15 +278,20 @@ class BatchPages:
 
     def add_page(self, passage: Passage, extract: Callable[[Passage], ExtractedPassage]) -> ExtractedPassage | None:
         """Adds what is found on a passage; if a rule fails on its text, its fault, and returns None."""
+        page = self.attempt(passage, extract)
+        if page is not None:
+            self.pages.append(page)
+        return page
+
+    def attempt(self, passage: Passage, step: Callable[[Passage], T]) -> T | None:
+        """Runs a step of extraction on a passage; if it fails, adds the fault and returns None."""
         try:
-            page = extract(passage)
+            return step(passage)
         except (PolyhopError, MemoryError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, one odd text must not end the run
             self.faults.append((passage.passage_id, fault_reason(error)))
             return None
-        self.pages.append(page)
-        return page
 
     @property
     def has_failed(self) -> bool:

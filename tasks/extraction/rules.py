@@ -1,79 +1,38 @@
-"""Extraction without a model: names, types, dates, numbers, relations and propositions of passages (pure).
+"""Extraction without a model: names, dates, numbers, relations and propositions of passages.
 
-Source: algorithms.md 0.8 (F-NER, F-TYPE, F-REL, F-DESC, F-PROP), 2B.1 (c).
+Source: algorithms.md 0.8 (F-NER, F-REL, F-DESC, F-PROP), 2B.1 (c).
 """
 
 import re
-import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
 
 from polyhop.schemas import types
 from polyhop.schemas.graph import Mention
-from polyhop.schemas.languages import ENGLISH, STOP_WORDS
-from polyhop.schemas.names import split_sentences, title_forms
+from polyhop.schemas.languages import AUTO, ENGLISH, detected
+from polyhop.schemas.names import NameFinder, name_tokens, split_sentences, title_forms
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.records import Passage
+from polyhop.schemas.text import passage_text
 from polyhop.schemas.values import find_dates, find_numbers
+from polyhop.tasks.extraction.clauses import PageNames
+from polyhop.tasks.extraction.relations import consecutive_relations, page_relations, title_relations
 from polyhop.tasks.extraction.rows import (
+    UNTYPED,
+    BatchPages,
     ExtractedEntity,
     ExtractedPassage,
     Proposition,
-    Relation,
     merged,
     sentences_of,
     triple_proposition,
 )
+from polyhop.warehouse.models.local_encoder import Span
+from polyhop.warehouse.name_judge import CLASSES, OTHER, JudgedText, NamedText, NameJudge
 
 Found = Sequence[Mention]  # in order
-
-# Source: algorithms.md 0.8 (F-REL). Decided here: of overlapping mentions the longest counts; a possessive alone is
-# not a label, nor are function words and numbers alone (`and`, `in the`, `1 may 1974`): such names are related, and
-# nothing says how.
-
-RELATED = "related to"
-MENTIONS = "mentions"
-_MOST_WORDS_BETWEEN = 12  # algorithms.md 0.8 (F-REL).
-_MOST_WORDS_OF_LABEL = 8  # algorithms.md 0.8 (F-REL).
-_PUNCTUATION = string.punctuation + "“”‘’«»–—…"
-
-
-def sentence_relations(text: str, mentions: Found, homes: Sequence[int]) -> list[Relation]:
-    """Relations between consecutive names of one sentence, in text order. Source: algorithms.md 0.8 (F-REL)."""
-    found = []
-    before: Mention | None = None
-    before_home = -1
-    for mention, home in zip(mentions, homes, strict=True):
-        if before is not None and mention.start < before.end:
-            if mention.end - mention.start > before.end - before.start:
-                before, before_home = mention, home
-            continue
-        if before is not None and home == before_home and before.key != mention.key:
-            words = text[before.end : mention.start].split()
-            if len(words) <= _MOST_WORDS_BETWEEN:
-                found.append((before.key, _label(words), mention.key))
-        before, before_home = mention, home
-    return found
-
-
-def _label(words: Sequence[str]) -> str:
-    """The words in lower case without punctuation at their ends; `related to` if they say nothing."""
-    bare = [word.strip(_PUNCTUATION).lower() for word in words]
-    if bare and bare[0] == "s":
-        bare = bare[1:]
-    bare = [word for word in bare if word]
-    says_something = any(word not in STOP_WORDS and not word.isdigit() and len(word) > 1 for word in bare)
-    return " ".join(bare) if says_something and len(bare) <= _MOST_WORDS_OF_LABEL else RELATED
-
-
-def title_relations(title_keys: Sequence[str], keys: Sequence[str], stated: Sequence[Relation]) -> list[Relation]:
-    """`mentions` from the title's first key to each of `keys` that no stated relation links to a title key (F-REL)."""
-    if not title_keys:
-        return []
-    own = set(title_keys)
-    linked = {target for source, _, target in stated if source in own}
-    linked.update(source for source, _, target in stated if target in own)
-    return [(title_keys[0], MENTIONS, key) for key in keys if key not in own and key not in linked]
-
 
 # Source: algorithms.md 0.8 (F-PROP), 3.3 (dates are keys too). Decided here: a sentence whose only keys are dates
 # counts as one without an entity.
@@ -106,114 +65,71 @@ def sentence_propositions(
     return found
 
 
-# Source: algorithms.md 0.8 (F-TYPE). Decided here: what counts as a list, and the confidences.
-
-_LIST = re.compile(r"\s?,\s?(?:and\s|or\s|&\s)?|\s(?:and|or|&)\s")
-_ALSO = re.compile(r"(?:\bknown as|\bcalled|\bborn|\bnamed|\bor|\bknown by|\btitled|\bas|^)[\s\"“'(]*$")
-_SPREADS = frozenset((types.PERSON, types.LOCATION))
-# confidences; chosen: a list proves less than a part of a name, and that less than `or X`
-_LISTED, _PART, _SAME = 0.45, 0.5, 0.7
-# least confidence at which a person's first and last names count as the person; chosen: twice that of a guess
-_SURE = 0.6
-
-
-def _drop_persons(rows: Mapping[str, ExtractedEntity]) -> None:
-    """Takes the type from dates, numbers, headers and terms that look like persons."""
-    for key, row in rows.items():
-        if row.type == types.PERSON and not types.may_be_person(row.surface, key, row.confidence or 0):
-            row.type, row.confidence = None, types.UNSHOWN
-
-
-def _type_other_names(
-    rows: Mapping[str, ExtractedEntity], text: str, title: ExtractedEntity, names: Found, first_end: int
-) -> None:
-    """Gives the title's type to what the first sentence begins with or says it is also called."""
-    if title.type is None or (title.confidence or 0) < types.DEFINED:
-        return
-    for mention in names:
-        if mention.start >= first_end:
-            break
-        if _ALSO.search(text[max(0, mention.start - 16) : mention.start]) and mention.key not in types.LOCATIONS:
-            _raise(rows[mention.key], title.type, _SAME)
-
-
-def _type_parts(rows: Mapping[str, ExtractedEntity]) -> None:
-    """Takes a single word for the person whose first or last name it is on this page."""
-    parts: set[str] = set()
-    for key, row in rows.items():
-        words = key.split()
-        if 1 < len(words) <= 4 and row.type == types.PERSON and (row.confidence or 0) >= _SURE:
-            parts.update((words[0], words[-1]))
-    for part in parts & rows.keys():
-        _raise(rows[part], types.PERSON, _PART)
-    # Gives a name with an article the type of that without: The Hermes is what Hermes is.
-    for key, row in rows.items():
-        bare = rows.get(key.removeprefix("the ")) if key.startswith("the ") else None
-        if bare is not None and bare.confidence is not None:
-            _raise(row, bare.type, bare.confidence)
-
-
-def _raise(row: ExtractedEntity, kind: str | None, confidence: float) -> None:
-    if not row.is_title and (row.confidence or 0) < confidence:
-        row.type, row.confidence = kind, confidence
-
+# Source: algorithms.md 2B.1, 0.8. Types: docs/decisions/0039-types-from-token-states.md.
 
 RULES = "rules"
-# of a name on a page; chosen: texts introduce a name where it comes first, and looking at all costs time
-TYPED_MENTIONS = 2
+_NO_NAME = 0.9  # share of a mention's votes for no name above which it is related to nothing; as resolution drops names
+
+
+@dataclass(frozen=True, slots=True)
+class FoundNames:
+    """Names in the text and in the title of a passage, in order, and votes for `CLASSES` of these mentions.
+
+    Votes of mentions in the text are known by their spans, those of names in the title by their keys.
+    """
+
+    in_text: Sequence[Mention]
+    in_title: Sequence[Mention]
+    votes: Mapping[tuple[int, int], Sequence[int]] = field(default_factory=dict)
+    title_votes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    def is_name(self, mention: Mention) -> bool:
+        """Returns whether a mention may be one of a name."""
+        votes = self.votes.get((mention.start, mention.end))
+        return votes is None or votes[-1] < _NO_NAME * sum(votes)
+
+
+def find_names(passage: Passage, finder: NameFinding) -> FoundNames:
+    """Names of a passage; the finder is called on title and text separately, so that no name reaches across."""
+    return FoundNames(finder.find(passage.text), finder.find(passage.title))
 
 
 def rules_page(
     passage: Passage, finder: NameFinding, extractor: str = RULES, language: str = ENGLISH
 ) -> ExtractedPassage:
+    """As `page_of_names`, of the names that a finder finds, without types but for the title's."""
+    return page_of_names(passage, find_names(passage, finder), extractor, language)
+
+
+def page_of_names(
+    passage: Passage, names: FoundNames, extractor: str = RULES, language: str = ENGLISH
+) -> ExtractedPassage:
     """Extracts names, dates and relations of one passage (its title and its text) by rules.
 
-    The keys of its title are always mentioned, whatever the finder, which is called on title and text separately,
-    so that no name reaches across. Dates and numbers have separate rows; dates occur in propositions, neither
-    occurs in relations. Source: algorithms.md 0.8. Cost: O(characters).
+    The keys of its title are always mentioned, whatever was found. Dates and numbers have separate rows; dates occur in
+    propositions, neither occurs in relations. Source: algorithms.md 0.8. Cost: O(characters).
     """
-    names = finder.find(passage.text)
     dates = find_dates(passage.text)
     sentences = split_sentences(passage.text, is_english=language == ENGLISH)
-    homes = sentences_of(names, sentences)
+    homes = sentences_of(names.in_text, sentences)
     title_keys = [key for key, _ in title_forms(passage.title)]
 
     rows = title_rows(passage, extractor)
-    _add_names(rows, passage, finder.find(passage.title), names, homes, extractor)
-    # Types names of a page by its other names; changes `rows`.
-    title = title_keys[:1]
-    # Names that are no part of a longer one, in order.
-    outer: list[Mention] = []
-    for mention in names:
-        if outer and mention.start < outer[-1].end:
-            if mention.end - mention.start > outer[-1].end - outer[-1].start:
-                outer[-1] = mention
-            continue
-        outer.append(mention)
-    if title and sentences:
-        _type_other_names(rows, passage.text, rows[title[0]], outer, sentences[0][1])
-    _drop_persons(rows)  # before lists, which would spread them
-    # Gives names of a list the type of the surest among them.
-    begin = 0
-    for number in range(1, len(outer) + 1):
-        gap = passage.text[outer[number - 1].end : outer[number].start] if number < len(outer) else ""
-        if 0 < len(gap) <= 8 and _LIST.fullmatch(gap):
-            continue
-        listed = [rows[mention.key] for mention in outer[begin:number]]
-        surest = max(listed, key=lambda row: row.confidence or 0)
-        if len(listed) > 1 and surest.type in _SPREADS and (surest.confidence or 0) >= types.CUE:
-            for row in listed:
-                _raise(row, surest.type, _LISTED)
-        begin = number
-    _drop_persons(rows)
-    _type_parts(rows)
+    _add_names(rows, names, homes, extractor)
     known = list(rows)
     _add_values(rows, dates, "DATE", sentences, extractor)
     _add_values(rows, find_numbers(passage.text, dates), "NUMBER", sentences, extractor)
 
-    stated = sentence_relations(passage.text, names, homes)
+    own = set(title_keys)
+    placed = [pair for pair in zip(names.in_text, homes, strict=True) if pair[0].key in own or names.is_name(pair[0])]
+    related, related_homes = [name for name, _ in placed], [home for _, home in placed]
+    if language == ENGLISH:
+        page = PageNames(title_keys, sure_types(rows))
+        stated = page_relations(passage.text, sentences, related, related_homes, page)
+    else:
+        stated = consecutive_relations(passage.text, related, related_homes)
     stated += title_relations(title_keys, known, stated)
-    propositions = sentence_propositions(passage, title_keys, sentences, names, dates)
+    propositions = sentence_propositions(passage, title_keys, sentences, names.in_text, dates)
     # Relations as propositions, the names as the passage first spells them.
     triples = (triple_proposition((rows[a].surface, label, rows[b].surface), a, b) for a, label, b in stated)
     return ExtractedPassage(
@@ -226,47 +142,48 @@ def rules_page(
     )
 
 
+_SURE = 0.6  # least share of votes, and confidence, of a type; as resolution types entities
+
+
+def sure_types(rows: Mapping[str, ExtractedEntity]) -> dict[str, str | None]:
+    """Types of names by what this page states, else by the votes of its mentions; None for a name of another type."""
+    found: dict[str, str | None] = {}
+    for key, row in rows.items():
+        if (row.confidence or 0) >= _SURE:
+            found[key] = row.type
+        elif row.votes and max(row.votes[:-1]) >= _SURE * sum(row.votes):
+            kind = CLASSES[row.votes.index(max(row.votes))]
+            found[key] = None if kind == OTHER else kind
+    return found
+
+
 def title_rows(passage: Passage, extractor: str) -> dict[str, ExtractedEntity]:
-    """Rows of the keys of a passage's own title, which it always mentions. Source: algorithms.md 2B.1 (c)."""
+    """Rows of the keys of a passage's own title, which it always mentions. Source: algorithms.md 2B.1 (c).
+
+    A page states the type of its whole title only: `Paris (1999 film)` does not make Paris a film.
+    """
     forms = title_forms(passage.title)
-    if not forms:
-        return {}
-    kind, confidence = types.title_type(passage.title, forms[0][0], passage.text)
-    rows = {
-        key: ExtractedEntity(surface, kind, min(confidence, types.ALIAS), extractor, is_title=True)
-        for key, surface in forms
-    }
-    rows[forms[0][0]].confidence = confidence
+    rows = {key: ExtractedEntity(surface, None, UNTYPED, extractor, is_title=True) for key, surface in forms}
+    if forms:
+        row = rows[forms[0][0]]
+        row.type, row.confidence = types.title_type(passage.title, forms[0][0], passage.text)
     return rows
 
 
-def _add_names(
-    rows: dict[str, ExtractedEntity],
-    passage: Passage,
-    in_title: Found,
-    in_text: Found,
-    homes: Sequence[int],
-    extractor: str,
-) -> None:
+def _add_names(rows: dict[str, ExtractedEntity], names: FoundNames, homes: Sequence[int], extractor: str) -> None:
     """Adds all names: those in the title, then in order of first mention."""
-    for mention in in_title:
+    for mention in names.in_title:
         if mention.key not in rows:
-            rows[mention.key] = ExtractedEntity(mention.surface, *types.name_type(mention.key), extractor)
+            rows[mention.key] = ExtractedEntity(mention.surface, None, UNTYPED, extractor)
         rows[mention.key].tf += 1
-    for mention, home in zip(in_text, homes, strict=True):
+    for mention, home in zip(names.in_text, homes, strict=True):
         row = rows.get(mention.key)
         if row is None:
-            row = rows[mention.key] = ExtractedEntity(mention.surface, *types.name_type(mention.key), extractor)
-        if not row.is_title and len(row.spans) < TYPED_MENTIONS:
-            type_by_mention(row, mention.key, passage.text, mention.start, mention.end)
+            row = rows[mention.key] = ExtractedEntity(mention.surface, None, UNTYPED, extractor)
         row.add_span(mention.start, mention.end, home)
-
-
-def type_by_mention(row: ExtractedEntity, key: str, text: str, start: int, end: int) -> None:
-    """Types a name by this mention if that is surer than the known type. Source: algorithms.md 0.8 (F-TYPE)."""
-    kind, confidence = types.mention_type(key, text, start, end)
-    if row.confidence is None or confidence > row.confidence:
-        row.type, row.confidence = kind, confidence
+        row.add_votes(names.votes.get((mention.start, mention.end)))
+    for key, votes in names.title_votes.items():
+        rows[key].add_votes(votes)
 
 
 def _add_values(
@@ -278,3 +195,110 @@ def _add_values(
         if row is None:
             row = rows[value.key] = ExtractedEntity(value.surface, kind, 1.0, extractor)
         row.add_span(value.start, value.end, home)
+
+
+# The rules of one corpus. Source: decisions/0039-types-from-token-states.md.
+
+T = TypeVar("T")
+_AT_ONCE = 64  # passages whose token states are in memory at once; chosen: 25 MB at most
+
+
+@dataclass(frozen=True, slots=True)
+class PassageRules:
+    """Extracts passages of a corpus by rules; without a judge names have the types that pages say of their titles."""
+
+    finder: NameFinding
+    extractor: str
+    language: str
+    judge: NameJudge | None = None
+
+    def __call__(self, passage: Passage) -> ExtractedPassage:
+        """Extracts one passage."""
+        ((_, names),) = self.judged([(passage, find_names(passage, self.finder))])
+        return self._page(passage, names)
+
+    def add_pages(self, pages: BatchPages, passages: Sequence[Passage]) -> None:
+        """Extracts passages, whatever a rule fails on apart."""
+        for some in _parts(passages):
+            found = [(one, names) for one in some if (names := pages.attempt(one, self._find)) is not None]
+            for passage, names in self.judged(found):
+                pages.add_page(passage, partial(self._page, names=names))
+
+    def judged(self, found: Sequence[tuple[Passage, FoundNames]]) -> list[tuple[Passage, FoundNames]]:
+        """Names with their votes, those that are no titles without words at their ends that belong to no name."""
+        if self.judge is None:
+            return [*found]
+        texts = [self._named(passage, names) for passage, names in found]
+        answers = zip(texts, self.judge.judge(texts), strict=True)
+        return [(one, _judged(one, names, *answer)) for (one, names), answer in zip(found, answers, strict=True)]
+
+    def type_pages(self, pages: Sequence[ExtractedPassage]) -> None:
+        """Adds votes for the names that a model or a file stated without a type."""
+        if self.judge is None:
+            return
+        untyped = [page for page in pages if any(not row.votes and row.confidence == 0 for row in page.rows.values())]
+        for some in _parts(untyped):
+            names = [FoundNames(_stated_mentions(page), ()) for page in some]
+            texts = [self._named(page.passage, found, is_stated=True) for page, found in zip(some, names, strict=True)]
+            for page, found, text, answer in zip(some, names, texts, self.judge.judge(texts), strict=True):
+                judged = _judged(page.passage, found, text, answer)
+                for mention in found.in_text:
+                    page.rows[mention.key].add_votes(judged.votes.get((mention.start, mention.end)))
+
+    def _find(self, passage: Passage) -> FoundNames:
+        return find_names(passage, self.finder)
+
+    def _page(self, passage: Passage, names: FoundNames) -> ExtractedPassage:
+        return page_of_names(passage, names, self.extractor, self.language)
+
+    def _named(self, passage: Passage, names: FoundNames, *, is_stated: bool = False) -> NamedText:
+        """The text that the encoder sees, with the names of its title and its text."""
+        shift = _shift(passage)
+        language = detected(passage.text) if self.language == AUTO else self.language
+        fixed = {*_title_spans(passage).values(), *((name.start, name.end) for name in names.in_title)}
+        loose: set[Span] = set()
+        for name in names.in_text:
+            is_loose = isinstance(self.finder, NameFinder) and not is_stated and not self.finder.is_title(name.key)
+            (loose if is_loose else fixed).add((shift + name.start, shift + name.end))
+        text = passage_text(passage.title, passage.text)
+        return NamedText(text, sorted(fixed), sorted(loose), is_english=language == ENGLISH and not is_stated)
+
+
+def _shift(passage: Passage) -> int:
+    return len(passage_text(passage.title, passage.text)) - len(passage.text)
+
+
+def _title_spans(passage: Passage) -> Mapping[str, Span]:
+    """Spans of the forms of a title in it, by key."""
+    starts = {key: (passage.title.find(form), len(form)) for key, form in title_forms(passage.title)}
+    return {key: (start, start + length) for key, (start, length) in starts.items() if start >= 0}
+
+
+def _judged(passage: Passage, names: FoundNames, named: NamedText, answer: JudgedText) -> FoundNames:
+    """Names with the ends and votes of an answer, whose offsets are those of the text that the encoder saw."""
+    shift, fixed = _shift(passage), {*named.fixed}
+    by_span = {(one.start, one.end): one for one in names.in_text if (shift + one.start, shift + one.end) in fixed}
+    for start, end in answer.loose:
+        mention = _mention(passage, start - shift, end - shift)
+        if len(mention.key) > 1:
+            by_span.setdefault((mention.start, mention.end), mention)
+    votes = {(start - shift, end - shift): said for (start, end), said in answer.votes.items() if start >= shift}
+    in_title = {**{one.key: (one.start, one.end) for one in names.in_title}, **_title_spans(passage)}
+    of_title = {key: answer.votes[span] for key, span in in_title.items() if span in answer.votes}
+    return replace(names, in_text=[by_span[span] for span in sorted(by_span)], votes=votes, title_votes=of_title)
+
+
+def _mention(passage: Passage, start: int, end: int) -> Mention:
+    surface = passage.text[start:end]
+    return Mention(" ".join(name_tokens(surface)), surface, start, end)
+
+
+def _stated_mentions(page: ExtractedPassage) -> list[Mention]:
+    """Mentions in the text of names without a stated type."""
+    rows = ((key, row) for key, row in page.rows.items() if row.confidence == 0 and not row.is_title)
+    found = (Mention(key, page.passage.text[a:b], a, b) for key, row in rows for a, b in row.spans)
+    return sorted(found, key=lambda mention: (mention.start, mention.end))
+
+
+def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (items[start : start + _AT_ONCE] for start in range(0, len(items), _AT_ONCE))

@@ -1,5 +1,6 @@
 """The extraction stage: passages, batch by batch, to raw rows; unchanged passages keep theirs."""
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -12,19 +13,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from polyhop.schemas.chat import Role
+from polyhop.schemas.extraction_schema import ExtractionSchema
 from polyhop.schemas.names import name_tokens, title_keys
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.records import Passage
-from polyhop.schemas.settings import ExtractionSettings
+from polyhop.schemas.settings import PASSAGES, ExtractionSettings
 from polyhop.schemas.tables import EXTRACTION_LEDGER, Column, Table
 from polyhop.schemas.text import content_hash
 from polyhop.tasks.extraction.model import DOCUMENT_CHARACTERS, ModelBatch, documents_of, plan_passages, questions
+from polyhop.tasks.extraction.own_schema import with_schema
 from polyhop.tasks.extraction.rows import BatchPages, arrow_table, counts_table, ledger_table, raw_tables
-from polyhop.tasks.extraction.rules import rules_page
+from polyhop.tasks.extraction.rules import PassageRules
 from polyhop.tasks.extraction.stated import (
     Contract,
     Matches,
-    StandIn,
     contract_settings,
     import_pages,
     left_over,
@@ -46,9 +48,11 @@ from polyhop.tasks.stage import FAULTS, BatchResult, Counts, Stage, language_set
 from polyhop.warehouse.build import Build, is_part_done, part_file, part_files, write_part, write_rows
 from polyhop.warehouse.files.disk import file_hash, link_or_copy, writing
 from polyhop.warehouse.machine import gc_paused
+from polyhop.warehouse.name_judge import HEADS_SHA256, NameJudge, gives_types
 from polyhop.warehouse.names import SPACY_MODEL, open_finder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import connect
+from polyhop.warehouse.user_files import read_schema, schema_hash
 
 if TYPE_CHECKING:
     from polyhop.tasks.planning import PlannedStep, Planner
@@ -146,6 +150,7 @@ def merged_rows(before: Path | None, gone: Sequence[str], parts: Iterable[pa.Tab
         yield from coming
 
 
+_log = logging.getLogger(__name__)
 _DONE = "done"  # parts with the ids of the passages that a batch did
 
 MOST_REPLACED = 0.1
@@ -155,6 +160,10 @@ MOST_REPLACED = 0.1
 def join_rows(build: Build, recipe: str) -> None:
     """Writes the files of all rows: those that are kept, and those of the parts; notes which passages changed."""
     before, fresh = _files_before(build), _fresh(build, recipe)
+    with build.tables(read_only=True) as connection:
+        _, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
+    if len(fresh) == passages:
+        before = {}  # nothing is kept; files of an earlier release may have other columns
     left_out: list[str] = []
     if before:
         with build.tables(read_only=True) as connection:
@@ -201,12 +210,13 @@ def _ids_in(file: Path) -> list[str]:
     return ids
 
 
-def rules_of(build: Build) -> StandIn:
+def rules_of(build: Build) -> PassageRules:
     """Returns the rule-based extractor for passages of this corpus."""
     extraction = build.settings.extraction
     language = build.settings.corpus.language
     finder = _finder(str(build.staging.tables), build.fingerprint("extract"), extraction, language)
-    return lambda passage: rules_page(passage, finder, extraction.ner.partition(":")[0], language)
+    judge = NameJudge(build.settings) if gives_types(build.settings, build.artefacts) else None
+    return PassageRules(finder, extraction.ner.partition(":")[0], language, judge)
 
 
 @lru_cache(maxsize=1)
@@ -261,7 +271,7 @@ def _by_import(build: Build, batch: int) -> BatchPages:
         with build.tables(read_only=True) as connection:
             for row in connection.execute(statement("extract", "record_pieces"), {"ids": split}).fetchall():
                 siblings.setdefault(row[1], []).append(Passage(*row))
-    pages = import_pages(passages, siblings, matches, Contract.of(extraction), rules_of(build))
+    pages = import_pages(passages, siblings, matches, Contract.of(extraction, _schema_of(extraction)), rules_of(build))
     if batch == 0:
         rest = left_over(matches)
         pages.ledger += rest.ledger
@@ -278,7 +288,8 @@ def _by_model(build: Build, batch: int) -> BatchPages:
     chat = open_chat(build.settings, Role.EXTRACT)
     finder = extraction.ner.partition(":")[0]
     asked = questions(extraction.prompts)
-    return ModelBatch(passages, chat, Contract.of(extraction), rules_of(build), finder, asked).run()
+    contract = Contract.of(extraction, _schema_of(extraction))
+    return ModelBatch(passages, chat, contract, rules_of(build), finder, asked).run()
 
 
 def _passages(build: Build, query: str, batch: int) -> list[Passage]:
@@ -286,6 +297,15 @@ def _passages(build: Build, query: str, batch: int) -> list[Passage]:
     with build.tables(read_only=True) as connection:
         rows = connection.execute(statement("ingest", query), {"limit": size, "offset": batch * size}).fetchall()
     return [Passage(*row) for row in rows]
+
+
+def _schema_of(extraction: ExtractionSettings) -> ExtractionSchema:
+    return read_schema(extraction.types, extraction.schema_file)
+
+
+def _apply_schema(build: Build, pages: BatchPages) -> None:
+    schema = _schema_of(build.settings.extraction)
+    pages.pages = [with_schema(page, schema) for page in pages.pages]
 
 
 def _imported_file(extraction: ExtractionSettings) -> Path:
@@ -311,7 +331,7 @@ class Extract(Stage):
     name = "extract"
     reads = ("passages",)
     writes = ("extraction",)
-    revision = 4  # raise it with every change of the extraction code that changes what is extracted
+    revision = 6  # raise it with every change of the extraction code that changes what is extracted
     tables = (EXTRACTION_LEDGER,)
     arrays = PREFIX
     unit = "passages"
@@ -325,6 +345,12 @@ class Extract(Stage):
         chosen: dict[str, object] = {"ner": ner, **language_setting(build)}
         if ner == "spacy":
             chosen["spacy_model"] = model or SPACY_MODEL
+        if extraction.types:
+            chosen["types"] = extraction.types
+        if gives_types(build.settings, build.artefacts):
+            encoder = build.settings.encoder.choice_of(PASSAGES)
+            telling = encoder.model_dump(mode="json", include={"passage_prefix", "precision"}, exclude_defaults=True)
+            chosen["name_types"] = {"weights": HEADS_SHA256, **telling}
         if extraction.extractor != "rules":
             chosen |= contract_settings(extraction)
         if extraction.extractor == "model":
@@ -334,13 +360,14 @@ class Extract(Stage):
         return chosen
 
     def files(self, build: Build) -> dict[str, str]:
-        """Hash of the model's prompts, or of the extractions to import."""
+        """Hashes of the schema, of the model's prompts, and of the extractions to import."""
         extraction = build.settings.extraction
+        schema = {"schema": schema_hash(extraction.schema_file)} if extraction.schema_file else {}
         if extraction.extractor == "model":
-            return {"questions": questions(extraction.prompts).hash}
+            return schema | {"questions": questions(extraction.prompts).hash}
         if extraction.extractor.startswith(_IMPORT):
-            return {"import": file_hash(_imported_file(extraction), "the extractions")}
-        return {}
+            return schema | {"import": file_hash(_imported_file(extraction), "the extractions")}
+        return schema
 
     def batches(self, build: Build) -> list[int]:
         """Batches without a finished part: of documents for a model, else of passages, by rules of those not kept."""
@@ -375,6 +402,8 @@ class Extract(Stage):
         if extractor == "rules":
             return self._run_rules(build, batch)
         pages = _by_model(build, batch) if extractor == "model" else _by_import(build, batch)
+        rules_of(build).type_pages(pages.pages)
+        _apply_schema(build, pages)
         tables = {
             **raw_tables(pages.pages),
             "ledger": ledger_table(pages.ledger),
@@ -392,8 +421,8 @@ class Extract(Stage):
             rows = connection.execute(statement("extract", "passages_of_ids"), {"ids": list(ids)}).fetchall()
         rules, pages = rules_of(build), BatchPages()
         with gc_paused():
-            for row in rows:
-                pages.add_page(Passage(*row), rules)
+            rules.add_pages(pages, [Passage(*row) for row in rows])
+            _apply_schema(build, pages)
             tables = raw_tables(pages.pages)
         done = pa.table({"passage_id": pa.array(ids, pa.string())})
         faults = arrow_table(FAULTS, sorted(pages.faults))
@@ -416,6 +445,11 @@ class Extract(Stage):
     def finish(self, build: Build) -> Counts:
         """Fills the ledger, keeps what rules found for the next version, counts raw rows."""
         folder = build.parts("extract")
+        if not gives_types(build.settings, build.artefacts):
+            _log.info(
+                "Names get no types but those that pages state of their titles; types need a strategy with vectors of "
+                "passages, encoder.name=local, and corpus.language en, de, fr or auto."
+            )
         counts: Counter[str] = Counter()
         with build.tables() as connection:
             if ledger := part_files(folder, "ledger"):
@@ -450,7 +484,7 @@ class Extract(Stage):
         from polyhop.tasks.planning import PlannedStep
 
         extraction = build.settings.extraction
-        contract, asked = Contract.of(extraction), questions(extraction.prompts)
+        contract, asked = Contract.of(extraction, _schema_of(extraction)), questions(extraction.prompts)
         totals = [PlannedStep(task) for task in (asked.kg_extract, asked.prop_entities, asked.prop_propositions)]
         for passages in documents_of(build):
             found = plan_passages(passages, contract, asked, planner)

@@ -8,7 +8,6 @@ no name. Ends of triples are names too; triples are a row's propositions unless 
 nothing can be named by it; a triple from a name to itself stays a proposition but is not a relation.
 """
 
-import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,12 +15,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from polyhop.schemas.names import name_tokens, split_sentences
+from polyhop.schemas.extraction_schema import NO_SCHEMA, ExtractionSchema
+from polyhop.schemas.names import NAME_WORD, name_tokens, split_sentences
 from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings
 from polyhop.schemas.text import content_hash, fold, norm_ws, passage_text
 from polyhop.schemas.values import find_dates, find_numbers
+from polyhop.tasks.extraction.relations import RELATED
 from polyhop.tasks.extraction.rows import (
+    UNTYPED,
     BatchPages,
     ExtractedEntity,
     ExtractedPassage,
@@ -32,7 +34,7 @@ from polyhop.tasks.extraction.rows import (
     merged,
     triple_proposition,
 )
-from polyhop.tasks.extraction.rules import RELATED, TYPED_MENTIONS, title_rows, type_by_mention
+from polyhop.tasks.extraction.rules import title_rows
 
 if TYPE_CHECKING:
     from polyhop.warehouse.files.rows import ExtractionRow
@@ -57,14 +59,19 @@ class Contract:
     entity_types: frozenset[str]
     relation_types: frozenset[str]
     on_other: str
+    guidance: str = ""  # relations that the prompt lists behind the types
 
     @staticmethod
-    def of(settings: ExtractionSettings) -> "Contract":
-        """The contract that the settings describe."""
-        asked = tuple(_known_type(name) for name in settings.entity_types.split()) or ENTITY_TYPES
-        known = asked if settings.entity_types.strip() else (*ENTITY_TYPES, *VALUE_TYPES)
+    def of(settings: ExtractionSettings, schema: ExtractionSchema = NO_SCHEMA) -> "Contract":
+        """The contract that the settings and a user's schema describe."""
+        own = tuple(kind.name for kind in schema.types)
+        listed = tuple(_known_type(name) for name in settings.entity_types.split())
+        asked = tuple(dict.fromkeys((*(listed or ENTITY_TYPES), *own)))
+        known = asked if listed else (*asked, *VALUE_TYPES)
         labels = (norm_ws(label) for label in settings.relation_types.split(","))
-        return Contract(asked, frozenset(known), frozenset(filter(None, labels)), settings.type_contract)
+        return Contract(
+            asked, frozenset(known), frozenset(filter(None, labels)), settings.type_contract, schema.guidance()
+        )
 
     def entity_type(self, name: str, counts: Counter[str]) -> tuple[bool, str | None]:
         """Returns whether an entity of this type stays, and with which type; counts unknown types."""
@@ -109,8 +116,6 @@ def _known_type(name: str) -> str:
     return "_".join(name.upper().split())[:_TYPE_CHARACTERS]
 
 
-_TOKEN = re.compile(r"[^\W_]+")
-
 Span = tuple[int, int]  # offsets of the first character and after the last one
 
 
@@ -146,7 +151,7 @@ class PlacedText:
         self._words: list[str] = []
         self._spans: list[Span] = []
         self._starts: dict[str, list[int]] = {}
-        for match in _TOKEN.finditer(folded):
+        for match in NAME_WORD.finditer(folded):
             word = match[0].lower()
             self._starts.setdefault(word, []).append(len(self._words))
             self._words.append(word)
@@ -270,12 +275,11 @@ def stated_page(passage: Passage, stated: Stated, extractor: str) -> ExtractedPa
             _locate(page, name.key, row, text, title)
             if row.spans:
                 row.surface = passage.text[slice(*row.spans[0])]
-            # F-TYPE for what occurs in the text with a capital; dates and numbers have the type of their form.
+            # Dates and numbers have the type of their form; what occurs with a capital is a name without one.
             if is_value(name.key):
                 row.type, row.confidence = ("DATE" if name.key.startswith("date:") else "NUMBER"), 1.0
-            elif row.surface != row.surface.lower():
-                for start, end in row.spans[:TYPED_MENTIONS]:
-                    type_by_mention(row, name.key, passage.text, start, end)
+            elif row.spans and row.surface != row.surface.lower():
+                row.confidence = UNTYPED
         # Adds the first type and the first description that are stated of a name; `given` are the keys that have one.
         if name.type and name.key not in given and not is_value(name.key):
             row.type, row.confidence = name.type, 1.0

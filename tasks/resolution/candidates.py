@@ -24,13 +24,14 @@ from scipy.sparse.csgraph import connected_components
 
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Usage
 from polyhop.schemas.graph import distinct
+from polyhop.schemas.legal_forms import FORM_NAMES, with_normal_form
 from polyhop.schemas.text import fold, norm_ws
 from polyhop.warehouse.statements import read_prompt
 
 Pair = tuple[int, int]  # numbers of two names; the tokens of the first are among those of the second
 
-COMPANY_WORDS = frozenset(("inc", "ltd", "llc", "corp", "co", "company", "plc", "gmbh"))
-"""Words that a company's full name adds."""
+COMPANY_WORDS = FORM_NAMES | {"company"}
+"""Words that a company's full name adds, legal forms in normal form."""
 FORM_WORDS = COMPANY_WORDS | frozenset(("the", "mr", "mrs", "ms", "dr", "sir", "dame", "jr", "sr"))
 """Words that make a name more formal and nothing else of it, whatever type was guessed without them."""
 
@@ -40,7 +41,8 @@ class Name:
     """A name before resolution: distinct key, most frequent spelling, type if any is known, mentions in all passages.
 
     Only a model reads `descriptions`. A type that `is_guess` is less than nearly certain: then it separates nothing.
-    `form` is the folded name, lower case, whitespace collapsed. A million of them are in memory at once.
+    `form` is the folded name, lower case, whitespace collapsed, its legal form (`S.p.A.`) in normal form. A million of
+    them are in memory at once.
     """
 
     key: str
@@ -52,7 +54,7 @@ class Name:
     form: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        form = norm_ws(fold(self.name))
+        form = norm_ws(fold(with_normal_form(self.name)))
         object.__setattr__(self, "form", self.key if form == self.key else form)  # one text where they are equal
 
     @property

@@ -17,6 +17,7 @@ from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.graph import Decision
 from polyhop.schemas.names import FUNCTION_WORDS, name_tokens
 from polyhop.schemas.records import NamePair
+from polyhop.schemas.text import fold, norm_ws
 from polyhop.schemas.types import LOCATION, PERSON
 from polyhop.tasks.resolution.candidates import (
     COMPANY_WORDS,
@@ -74,7 +75,8 @@ def preferred(names: Sequence[Name], numbers: Iterable[int]) -> int:
 
     def rank(number: int) -> tuple[int, int, bool, int, str, str]:
         name = names[number]
-        return (-len(name.tokens), -name.mention_count, "," in name.form, -len(name.form), name.form, name.key)
+        written = norm_ws(fold(name.name))
+        return (-len(name.tokens), -name.mention_count, "," in written, -len(written), written, name.key)
 
     return min(numbers, key=rank)
 

@@ -222,7 +222,7 @@ def fill(scope: Scope) -> None:
     if scope.before is None:
         clear_tables(scope.build, connection, FILLED)
     scope.select("keyed_mentions", "phrases")
-    _run(connection, "resolve", "drop_deleted_mentions")
+    _run(connection, "resolve", "drop_deleted_mentions", "drop_what_is_no_name")
     _view(connection, "resolved_mentions", "keyed_mentions")
     _describe(connection)
     touched, moved = (f"entity_id IN (SELECT entity_id FROM {name}_entities)" for name in ("touched", "moved"))
@@ -385,7 +385,7 @@ class Resolve(Stage):
     name = "resolve"
     reads = ("extraction", "passages")
     writes = ("entities",)
-    revision = 5  # raise it with every change of resolution's code that changes its tables (decision 0001)
+    revision = 6  # raise it with every change of resolution's code that changes its tables (decision 0001)
     tables = updated = FILLED
     arrays = PREFIX
     reads_parts_of = ("extract",)

@@ -80,7 +80,7 @@ LICENCES = {
     "polyhop_weights_bge": ("MIT AND Apache-2.0", b"Copyright (c) 2022 staoxiao\n"),
 }
 GRAPHS = {
-    "polyhop_weights": (GRAPH_SHA256, 90271705),
+    "polyhop_weights": (GRAPH_SHA256, 90271754),
     "polyhop_weights_bge": ("6c9c6101a956d62dfb5e7190c538226c0c5bb9cb27b651234b6df063ee7dbfe4", 34014426),
 }
 

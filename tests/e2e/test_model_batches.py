@@ -3,13 +3,14 @@
 By hand: POLYHOP_BATCH_PASSAGES=1700 POLYHOP_KILLS=40 uv run pytest -n 0 --timeout 0 tests/e2e/test_model_batches.py
 """
 
+import gc
 import json
 import os
 import random
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -37,10 +38,15 @@ FAULTS = ("error", "truncated", "length", "wrong_schema", "refusal", "content_fi
 HELPED = ("prose", "broken")
 
 
+# litellm makes an HTTP client for each call about a batch and leaves it, open, to the collector of garbage
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+
 @pytest.fixture
-def runs(runs: Any) -> Any:
+def runs(runs: Any) -> Iterator[Any]:
     runs.mode = "batch"
-    return runs
+    yield runs
+    gc.collect()
 
 
 def by_single_calls(runs: Any, corpus: Path) -> tuple[Settings, RunModelUse]:

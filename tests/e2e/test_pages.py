@@ -349,6 +349,8 @@ def test_the_commands_on_an_own_corpus_run(
     write_rows(tmp_path / "predictions.jsonl", [{"id": "q1", "prediction": "London", **gold}])
     start = README.split("## Your own corpus\n", 1)[1].split("\n## ", 1)[0]
     pages = ("indexing", "asking", "filters", "entities", "batches", "evaluation")
+    schema = how_to("entities")[0].split("```toml\n", 1)[1].split("```", 1)[0]
+    (tmp_path / "firm.toml").write_text(schema, encoding="utf-8")
     assert run_all(polyhop, start, *how_to(*pages), env={"POLYHOP_MODELS__API_BASE": model_server.url}) >= 27
 
 

@@ -94,7 +94,7 @@ def test_edits_equal_a_full_build_and_the_version_before_is_kept(run: Run, new_p
     edited.append(record("p6", "Walworth", "Walworth is a district of London."))
     write_rows(tmp_path / "corpus.jsonl", edited)
     changed = printed(run("index", "corpus.jsonl", *TINY, "--source-name", "corpus", "--json"))
-    assert (changed["version"], changed["computed"]["embed-passage"]) == (2, 2)
+    assert (changed["version"], changed["computed"]["extract"]) == (2, 2)
     (tmp_path / "reversed").mkdir()
     other = write_rows(tmp_path / "reversed" / "corpus.jsonl", edited[::-1])
     printed(new_polyhop("index", other, "--index", "fresh", "--json"))
@@ -174,7 +174,7 @@ def test_an_index_that_was_extended_for_qasa_answers_with_chains(here: Call) -> 
     found = {passage["id"] for passage in answer["passages"]}
     assert found & {"p1", "p2", "p5"} == {"p1", "p2"}
     assert any(path["nodes"][:2] == ["ada lovelace", "london"] for path in evidence["paths"])
-    assert "Ada Lovelace (PERSON): " in evidence["context"]
+    assert "Ada Lovelace: Ada Lovelace was born" in evidence["context"]
     without = json.loads(here("ask", RIVER, *QASA, "--param", "steps=0"))
     assert [passage["id"] for passage in without["passages"]] == ["p1"]
 

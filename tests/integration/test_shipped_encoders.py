@@ -107,7 +107,7 @@ def test_an_index_keeps_its_encoder_says_so_and_moves_by_one_command(index: Real
     assert run_advice(plain, report) == [words]
     index.settings = plain.model_copy(update={"encoder": EncoderSettings(name="local")})  # as the command sets it
     report = index.run(None)
-    assert (encoder_of(index), report.computed["embed-passage"]) == ("local", len(TOWNS))
+    assert (encoder_of(index), report.computed["extract"]) == ("local", len(TOWNS))  # which encodes them, for types
     assert run_advice(index.settings, report) == []
 
 

@@ -23,6 +23,7 @@ from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.extraction.stage import ChangedTitles
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest
+from polyhop.warehouse.tables.connection import connect
 
 NAMES = ("Alpha", "alpha", "BETA", "Beta", "beta", "gamma", "São", "sao", "İzmir")
 WORDS = (*NAMES, "the", "The", "of", "If", "What", "3")
@@ -70,11 +71,11 @@ def test_only_texts_with_all_words_of_a_changed_title_in_a_row_are_touched() -> 
     assert not ChangedTitles(["Alpha"], ["Alpha"]).occur_in("Alpha")
 
 
-def index(root: Path, corpus: Corpus, *, full: bool = False) -> IndexReport:
+def index(root: Path, corpus: Corpus, *, full: bool = False, strategy: str = "bm25") -> IndexReport:
     path = root / "corpus.jsonl"
     rows = ({"id": name, "title": title, "text": text} for name, (title, text) in corpus.items())
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    chosen = Settings(root=root, strategies=("bm25",), batch_size=2)
+    chosen = Settings(root=root, strategies=(strategy,), batch_size=2)
     return run_index(chosen, IndexRequest("one", path, full=full), DirectRunner())
 
 
@@ -156,3 +157,39 @@ def test_another_revision_keeps_no_row(tmp_path: Path, tokenised: list[str], mon
     for stage in ("extraction.stage.Extract", "lexical.stage.LexicalStage"):
         monkeypatch.setattr(f"polyhop.tasks.{stage}.revision", 999)
     assert index(tmp_path, BURNT).computed["extract"] == len(tokenised) == 9
+
+
+BILLS = {f"b{n}": (f"Bill {n}", f"Payment of bill {n} is due to Tarnwick Engineering in {n} days.") for n in range(20)}
+
+
+def entity_keys(root: Path) -> set[str]:
+    folder = Layout(root).index("one")
+    with connect(folder.version(int(folder.current.read_text())).tables, read_only=True) as connection:
+        return {key for (key,) in connection.execute("SELECT key FROM entities").fetchall()}
+
+
+@pytest.mark.rare
+def test_what_a_new_title_makes_a_name_is_one_everywhere_and_no_longer_once_it_goes(tmp_path: Path) -> None:
+    index(tmp_path, BILLS, strategy="bridge")
+    assert "payment" not in entity_keys(tmp_path)
+    titled = {**BILLS, "c0": ("Payment", "It is what a buyer owes.")}
+    for corpus, is_name in ((titled, True), (BILLS, False)):
+        index(tmp_path, corpus, strategy="bridge")
+        after = content(tmp_path)
+        assert ("payment" in entity_keys(tmp_path)) is is_name
+        index(tmp_path, corpus, full=True, strategy="bridge")
+        assert content(tmp_path) == after
+
+
+@pytest.mark.rare
+def test_votes_of_an_added_passage_count_for_names_of_all_others(tmp_path: Path) -> None:
+    index(tmp_path, BILLS, strategy="bridge")
+    edited = {
+        **BILLS,
+        "b20": ("Order 20", "Payment Partners Ltd sent Payment to Ines Falkner at Tarnwick Engineering."),
+    }
+    report = index(tmp_path, edited, strategy="bridge")
+    assert report.computed["extract"] == 1
+    after = content(tmp_path)[0]
+    index(tmp_path, edited, full=True, strategy="bridge")
+    assert content(tmp_path)[0] == after

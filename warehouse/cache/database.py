@@ -202,7 +202,10 @@ def set_aside(path: Path, inode: int | None = None) -> Path | None:
 
 def find_damaged_caches(layout: Layout) -> dict[Path, str]:
     """Damage that SQLite's own check finds in the caches, in sentences by file."""
-    caches = (layout.vector_cache, layout.path_cache, layout.document_cache, layout.reply_cache)
+    caches = (
+        *(layout.vector_cache, layout.name_cache, layout.path_cache),
+        *(layout.document_cache, layout.reply_cache),
+    )
     found = {}
     for path in filter(Path.exists, caches):
         open_file = sqlite3.connect if is_writable(path) else connect_read_only

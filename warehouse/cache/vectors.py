@@ -182,6 +182,13 @@ class CachedEncoder:
         """Those of the keys whose vectors are cached."""
         return set(self._cache.get_many(keys))
 
+    def keep_vectors(self, vectors: Mapping[str, Vector]) -> None:
+        """Stores vectors by key that its encoder made for another purpose, too; those that are cached stay."""
+        known = self.known(list(vectors))
+        new = [key for key in vectors if key not in known]
+        if new:
+            self._keep(new, range(len(new)), np.array([vectors[key] for key in new], np.float32))
+
     def encode_questions(self, texts: Sequence[str]) -> Vector:
         """Vectors of questions as rows, always computed: readers write nothing, and the cache is left to the flows."""
         return self._questions.encode([self._query_prefix + text for text in texts])

@@ -272,8 +272,8 @@ def read_corpus(
     if is_of_others(suffix):
         return records.guarded(source, records_of_others(source, suffix, source.name), "record")
     if suffix == ".csv":
-        found = _table_or_rows(source, convert, Unread() if unread is None else unread)
-        return records.guarded(source, found, "record")
+        rows = _table_or_rows(source, convert, Unread() if unread is None else unread)
+        return records.guarded(source, rows, "record")
     return records.guarded(source, CORPUS_FORMATS[suffix](source), "record")
 
 

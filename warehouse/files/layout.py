@@ -98,6 +98,7 @@ class Layout:
 
     caches = _Below("caches")  # content-addressed caches, shared by all indexes
     vector_cache = _Below("caches/vectors.sqlite")  # the cache of embeddings
+    name_cache = _Below("caches/names.sqlite")  # the cache of what the encoder's states show of names
     path_cache = _Below("caches/paths.sqlite")  # the cache of embeddings of path texts, which questions bring up
     document_cache = _Below("caches/documents.sqlite")  # the cache of texts of document files
     reply_cache = _Below("caches/replies.sqlite")  # the cache of model replies

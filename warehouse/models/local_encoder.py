@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from threading import Lock
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ MINILM = WeightsPackage("polyhop-weights", "polyhop_weights")
 _ONNX = "pip install --force-reinstall onnxruntime, or in a checkout: uv sync --reinstall-package onnxruntime"
 REINSTALL = f"install it again: {_ONNX}"
 
-GRAPH_SHA256 = "edd3190d9cbdc429290e9f9d8ccc1725c9fece26be5a1717b9d654a91c6d0e58"
+GRAPH_SHA256 = "b2b88a66dd96d22a71a9eec275ae42ba20a60c05a2e4886df6c591a0386c6ac0"
 TOKENIZER_FILE = "tokenizer.json"
 _WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db|{tokenizer}|2|{precision}"
 """What the model's name is a hash of: sha256 of the published weights and of the tokenizer, number of the graph that
@@ -60,7 +60,46 @@ was made of them (weights/encoder_graph.py), precision. Raise the number with ev
 DIMENSION = 384  # MiniLM-L6-v2
 MAX_TOKENS = 256  # as sentence-transformers cuts for all-MiniLM-L6-v2
 
+STATES = "encoder.layer.3.output"  # Output of the graph with the token states after four of the six layers.
+
 Precision = Literal["float32", "bfloat16", "int8"]
+
+
+Span = tuple[int, int]  # offsets of the first character and after the last one
+
+
+@dataclass(frozen=True, slots=True)
+class TokenStates:
+    """Token states of one text with each token's first and last offset; the first and the last token mark its ends.
+
+    Shapes (tokens, 384) and (tokens, 2).
+    """
+
+    states: NDArray[np.float32]
+    offsets: NDArray[np.int64]
+
+    def ranges(self, spans: Sequence[Span]) -> NDArray[np.int64]:
+        """First token of each span and the one after its last, shape (spans, 2); equal where no token is inside."""
+        starts, ends = self.offsets[1:-1].T
+        bounds = np.array(spans, np.int64).reshape(-1, 2)
+        first = np.searchsorted(ends, bounds[:, 0], side="right") + 1
+        after = np.searchsorted(starts, bounds[:, 1], side="left") + 1
+        return np.column_stack((first, np.maximum(first, after)))
+
+    def means(self, ranges: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Mean state of each range, none of which is empty."""
+        if not len(ranges):
+            return np.empty((0, self.states.shape[1]), np.float32)
+        sums = np.add.reduceat(self.states, ranges.ravel(), axis=0)[::2]
+        return np.asarray(sums / (ranges[:, 1] - ranges[:, 0])[:, np.newaxis], np.float32)
+
+
+class EncodedText(NamedTuple):
+    """A text of a list by its number, with its vector and its token states."""
+
+    number: int
+    vector: NDArray[np.float32]
+    tokens: TokenStates
 
 
 class LocalEncoder:
@@ -118,16 +157,34 @@ class LocalEncoder:
 
         Cost: linear in tokens up to 256 per text; about 8,000 tokens/s on two cores. Opening: .3 s.
         """
-        with self._opening:
-            if self._opened is None:
-                self._opened = load_tokenizer(self._folder / TOKENIZER_FILE, MAX_TOKENS), self._open_session()
-        tokenizer, session = self._opened
+        tokenizer, session = self._parts()
         token_ids = [tokenizer.encode(clean_text(text)).ids for text in texts]
         vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
         for batch in equal_length_batches([len(ids) for ids in token_ids], self._batch_size):
             inputs = {"input_ids": np.array([token_ids[number] for number in batch], dtype=np.int64)}
             vectors[batch] = session.run(["vectors"], inputs)[0]
         return vectors
+
+    def encode_states(self, texts: Sequence[str]) -> Iterator[EncodedText]:
+        """Vectors as `encode` gives them, bit for bit, and the token states that types of names are read from.
+
+        Texts come in the order of their token counts; memory for one batch.
+        """
+        tokenizer, session = self._parts()
+        encodings = [tokenizer.encode(clean_text(text)) for text in texts]
+        for batch in equal_length_batches([len(one.ids) for one in encodings], self._batch_size):
+            inputs = {"input_ids": np.array([encodings[number].ids for number in batch], dtype=np.int64)}
+            vectors, states = session.run(["vectors", STATES], inputs)
+            for number, vector, tokens in zip(batch, vectors, states, strict=True):
+                offsets = np.array(encodings[number].offsets, np.int64)
+                yield EncodedText(number, vector, TokenStates(tokens, offsets))
+
+    def _parts(self) -> tuple[Any, Any]:
+        """Tokenizer and session, opened by the first text."""
+        with self._opening:
+            if self._opened is None:
+                self._opened = load_tokenizer(self._folder / TOKENIZER_FILE, MAX_TOKENS), self._open_session()
+            return self._opened
 
     def _open_session(self) -> Any:
         graph = self._folder / "model.onnx"

@@ -131,6 +131,15 @@ def read_types(layout: Layout, index: str) -> list[str]:
         return [row[0] for row in connection.execute(statement("explain", "types_of_entities")).fetchall()]
 
 
+def read_named_entities(layout: Layout, index: str) -> list[tuple[str, str, str | None]]:
+    """Key, name and type of the named entities of the current version, most mentioned first."""
+    with hold_version(layout, index) as held, connect(held.folder.tables, read_only=True) as connection:
+        return [
+            (key, name, kind)
+            for key, name, kind in connection.execute(statement("explain", "named_entities")).fetchall()
+        ]
+
+
 _ROWS_OF_GROUP = 100_000  # of a Parquet file; chosen: near DuckDB's own 122,880
 _AT_ONCE = 5000  # chosen: bounds the rows in memory, and any number gives the same
 _OWN_IDS: Mapping[SourceKind, str] = {"graph": "own_ids_of_graph", "corpus": "own_ids_of_corpus"}

@@ -165,6 +165,7 @@ def cover(
 
 # Source: bridge-masked.md 1, 3 step 0.
 
+NAME_FACTOR = 5  # chosen, flat between 2 and 5; algorithms.md 2B.3.
 LEAST_COMMON = 5  # A name in so few passages is rare in every corpus. Source: bridge-masked.md 3.
 
 _TOKEN = re.compile(r"[^\W_]+")
@@ -187,16 +188,33 @@ def is_unnested(keys: Sequence[str]) -> NDArray[np.bool_]:
     return np.array([not any(key in other and key != other for other in spaced) for key in spaced], dtype=np.bool_)
 
 
-def names_share(df: NDArray[np.int64], common: float) -> float:
-    """c: how far the question is about rare names, `min(1, sum of sqrt(L / df))`; 0 without names.
+def name_evidence(df: NDArray[np.int64], word_df: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Evidence that what a question writes as names are names in the collection: `min(1, 5 * df / word_df)`.
+
+    `Parse`, the first word of a question, is a name in one passage and a word in thirty.
+
+    Args:
+        df: Shape (m,), at least 1: passages that mention each name.
+        word_df: Shape (m,): passages with the only word of each; 0 for a name of several words.
+
+    Returns:
+        Shape (m,), above 0; 1 for names of several words.
+    Source: algorithms.md 2B.3 step 0.
+    """
+    return np.minimum(1.0, NAME_FACTOR * df / np.maximum(word_df, 1))
+
+
+def names_share(df: NDArray[np.int64], common: float, evidence: NDArray[np.float64] | float = 1.0) -> float:
+    """c: how far the question is about rare names, `min(1, sum of evidence * sqrt(L / df))`; 0 without names.
 
     Args:
         df: Shape (m,): passages of each seed name, at least 1.
         common: L, from `common_count`.
+        evidence: Shape (m,), from `name_evidence`.
 
-    Source: bridge-masked.md 3 step 0a.
+    Source: algorithms.md 2B.3 step 0, bridge-masked.md 3 step 0a.
     """
-    return min(1.0, float(np.sqrt(common / df).sum())) if len(df) else 0.0
+    return min(1.0, float((evidence * np.sqrt(common / df)).sum())) if len(df) else 0.0
 
 
 def masked_text(text: str, spans: Sequence[tuple[int, int]]) -> str:

@@ -19,7 +19,10 @@ from polyhop.worker.ranking.bm25 import TermImpacts, containment, count_terms, s
 from polyhop.worker.ranking.bridge import (
     RelativeScores,
     TopRelativeScores,
+    common_count,
     cover,
+    name_evidence,
+    names_share,
     seed_passages,
     walk_part,
     walk_parts,
@@ -33,6 +36,9 @@ from polyhop.worker.strategies.entities import QuestionEntities, Start, entity_m
 ANALYSER = "stems"
 K1, B = 1.2, 0.75  # algorithms.md 2B.2.
 ENTITY_PENALTY, ENTITY_WEIGHT = 0.5, 2.0  # a question entity starts with omega / df ** q; algorithms.md 2B.3.
+COMMON_SHARE = 0.01  # L / N: names in more of the passages (and in more than 5) count for less; bridge-masked.md 4.
+LEAST_GRAPH_SHARE = 0.3  # c_min, of graph_weight: left to questions without rare names; algorithms.md 2B.3.
+LEAST_COVERAGE_SHARE = 0.5  # nu_min, of coverage_weight, likewise.
 REFERENCE_RANK = 10  # m: the walk's mass at this rank counts as 1; algorithms.md 2B.3.
 ALSO_NEAR = 50
 """Candidates by BM25, and as many by the walk, beside the `NEAR` by vectors. Measured: with 50, 100 or 200 of either
@@ -72,7 +78,11 @@ class BridgeParameters(BridgeLexicalParameters):
     grid: ClassVar[Mapping[str, str]] = {"graph_weight": ".1,.2,.35,.5", "lexical_weight": ".15,.3,.5"}  # Likewise.
 
     lexical_weight: float = Field(
-        0.3, ge=0, le=1000, description="mu: weight of BM25 relative to the cosine when choosing seeds, default 0.3."
+        0.3,
+        ge=0,
+        le=1000,
+        description="mu: weight of BM25 relative to the cosine among seeds, and in the score the less the question is "
+        "about rare names, default 0.3.",
     )
     seed_temperature: float = Field(
         0.03, gt=0, le=100, description="tau: temperature of their weights; small favours the best, default 0.03."
@@ -132,11 +142,14 @@ class BridgeLexicalStrategy(RankedStrategy):
             stems = sorted(count_terms(self._stems(question.text), self._impacts.terms))
             words = self._words(stems, limit)
             entities = self._match(question.text)
-            candidates = self._candidates(question, searches.near(words.rows), words)
-            start = self._start(entities, entities.numbers, entities.shares, candidates)
+            weights, share = self._weigh_names(entities)
+            candidates = self._candidates(question, searches.near(words.rows), words, share)
+            start = self._start(entities, entities.numbers, weights, candidates)
             seeded = time.perf_counter()
-            spread = walk_parts(self._walk(start.seeds), walk_part, p.graph_weight, REFERENCE_RANK)
-            ranking = self._ranking(candidates, spread, stems, p.coverage_weight, limit)
+            graph_weight = p.graph_weight * max(share, LEAST_GRAPH_SHARE)
+            spread = walk_parts(self._walk(start.seeds), walk_part, graph_weight, REFERENCE_RANK)
+            coverage_weight = p.coverage_weight * max(share, LEAST_COVERAGE_SHARE)
+            ranking = self._ranking(candidates, spread, stems, coverage_weight, limit)
             yield Found(ranking, start.evidence(self._passage_ids, self._keys), time.perf_counter() - seeded)
 
     def _searches(self, questions: Sequence[Question], limit: int) -> Searches:
@@ -150,7 +163,13 @@ class BridgeLexicalStrategy(RankedStrategy):
             return TopRelativeScores(self._impacts, counts, max(ALSO_NEAR, limit, self._parameters.seeds))
         return RelativeScores(score(self._impacts, counts))
 
-    def _candidates(self, question: Question, near: Near, words: RelativeScores | TopRelativeScores) -> Candidates:
+    def _weigh_names(self, entities: QuestionEntities) -> tuple[NDArray[np.float64], float]:
+        """The weight of each of the question's entities, and how far it is about rare names (c): here always 1."""
+        return entities.shares, 1.0
+
+    def _candidates(
+        self, question: Question, near: Near, words: RelativeScores | TopRelativeScores, share: float
+    ) -> Candidates:
         """Candidates by words."""
         shares = words[near.rows]
         return Candidates(near.rows, shares, shares, lambda rows: (words[rows], words[rows]))
@@ -197,7 +216,10 @@ class BridgeLexicalStrategy(RankedStrategy):
     batches=True,
 )
 class BridgeStrategy(BridgeLexicalStrategy):
-    """The same by cosine; what is in units of the cosine is scaled to those of the version's encoder."""
+    """The same by cosine; what is in units of the cosine is scaled to those of the version's encoder.
+
+    The less a question is about rare names, the less the walk counts, and the more BM25 does.
+    """
 
     is_positive_only = False
     thinnest = 1e-4  # chosen: benchmarks/README.md, "A million passages"; cosines make up for thin mass
@@ -212,19 +234,36 @@ class BridgeStrategy(BridgeLexicalStrategy):
         self._vectors = passage_search(reader)  # first, since a large version then opens LanceDB in the background
         self._error = cosine_error(self._vectors.dimension)
         super().__init__(reader, parameters, services)
+        graph = reader.artefact(self.graph)
+        self._df, self._common = graph.df, common_count(graph.passage_count, COMMON_SHARE)
 
     def _searches(self, questions: Sequence[Question], limit: int) -> Searches:
         """Starts the searches of passages near to the questions' vectors."""
         vectors = [[question_vector(question)] for question in questions]
         return self._vectors.start(vectors, max(NEAR, limit, self._parameters.seeds))
 
-    def _candidates(self, question: Question, near: Near, words: RelativeScores | TopRelativeScores) -> Candidates:
-        """Candidates by cosine; BM25 counts among the seeds."""
+    def _weigh_names(self, entities: QuestionEntities) -> tuple[NDArray[np.float64], float]:
+        """As above, by the evidence that they are names and by how many passages mention them."""
+        df = self._df[entities.numbers]
+        evidence = name_evidence(df, np.array([self._word_df(key) for key in entities.matched], dtype=np.int64))
+        return entities.shares * evidence, names_share(df, self._common, evidence)
+
+    def _word_df(self, key: str) -> int:
+        """Passages with the only word of a name; 0 for a name of several words, or of none that BM25 has."""
+        stems = self._stems(key)
+        term = self._impacts.terms.get(stems[0]) if len(stems) == 1 else None
+        return 0 if term is None else len(self._impacts.postings(term))
+
+    def _candidates(
+        self, question: Question, near: Near, words: RelativeScores | TopRelativeScores, share: float
+    ) -> Candidates:
+        """Candidates by cosine; BM25 counts among the seeds, and in the score as far as no rare name is asked for."""
         weight, vector = self._parameters.lexical_weight, question_vector(question)
 
         def exact(rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            cosine = exact_cosines(self._vectors.vectors, rows, vector)
-            return cosine + weight * words[rows], cosine
+            cosine, lexical = exact_cosines(self._vectors.vectors, rows, vector), weight * words[rows]
+            return cosine + lexical, cosine + (1 - share) * lexical
 
         (cosine,) = near.cosines
-        return Candidates(near.rows, cosine + weight * words[near.rows], cosine, exact)
+        lexical = weight * words[near.rows]
+        return Candidates(near.rows, cosine + lexical, cosine + (1 - share) * lexical, exact)

@@ -21,7 +21,6 @@ from polyhop.schemas.query import Question
 from polyhop.warehouse.artefacts import CHUNK_GRAPH, NAMES
 from polyhop.worker.ranking.bm25 import DEPTH, Trust, agreement, completeness, containment, count_terms, score
 from polyhop.worker.ranking.bridge import (
-    common_count,
     flat_walk_part,
     is_unnested,
     masked_text,
@@ -35,7 +34,6 @@ from polyhop.worker.strategies.base import Found, question_vector, strategy
 from polyhop.worker.strategies.bridge import IN_COSINES, REFERENCE_RANK, BridgeParameters, BridgeStrategy, Candidates
 from polyhop.worker.strategies.entities import QuestionEntities, entity_meanings, match_meanings
 
-COMMON_SHARE = 0.01  # L / N: names in more of the passages (and in more than 5) are not masked; bridge-masked.md 4.
 LEAST_GRAPH_SHARE = 0.2  # c_min, of graph_weight: left to questions without rare names; bridge-masked.md 4.
 
 
@@ -101,8 +99,7 @@ class BridgeMaskedStrategy(BridgeStrategy):
         graph = reader.artefact(CHUNK_GRAPH)
         self._find = reader.artefact(NAMES).find
         self._meanings_of = entity_meanings(reader)
-        self._number_of, self._df = graph.number_of, graph.df
-        self._common = common_count(graph.passage_count, COMMON_SHARE)
+        self._number_of = graph.number_of
         self._error = cosine_error(self._vectors.dimension + _BLEND_ROUNDINGS)
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:

@@ -180,7 +180,7 @@ def edited(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     [
         (
             EntityEdit("retype", "vienna", "PERSON"),
-            {"kind": "retyped", "name": "Vienna", "other": "LOCATION -> PERSON"},
+            {"kind": "retyped", "name": "Vienna", "other": "no type -> PERSON"},
         ),
         (EntityEdit("rename", "vienna", "Wien"), {"kind": "renamed", "name": "Wien", "other": "Vienna"}),
         (EntityEdit("merge", "danube", "donau"), {"kind": "merged", "name": "Donau", "other": "Danube"}),

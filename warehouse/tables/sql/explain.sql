@@ -24,3 +24,7 @@ ORDER BY asked.key, jaro_winkler_similarity(e.key, asked.key) DESC, e.key;
 -- name: types_of_entities
 -- All types that named entities have.
 SELECT DISTINCT type FROM entities WHERE is_named AND type IS NOT NULL ORDER BY type;
+
+-- name: named_entities
+-- Key, name and type of the named entities, most mentioned first.
+SELECT key, name, type FROM entities WHERE is_named ORDER BY mention_count DESC, key;

@@ -21,9 +21,20 @@ WHERE substring(p.text, a.last + 1, 2) = ', '
 ORDER BY ALL;
 
 -- name: types_by_passage
--- Types that a cue in a passage gives to a name (schemas/types.py: DEFAULT is none).
-SELECT passage_id, key, surface, type FROM all_mentions
-WHERE type IS NOT NULL AND type_confidence > .3 AND key NOT LIKE 'date:%' AND key NOT LIKE 'number:%'
+-- Types that a passage states of a name, or that its mentions there have by their votes (as types_of_keys in resolve.sql).
+SELECT
+    passage_id,
+    key,
+    surface,
+    coalesce(
+        CASE WHEN type_confidence >= .9 THEN type END,
+        ['PERSON', 'ORGANIZATION', 'LOCATION', 'WORK', 'EVENT', NULL][list_position(votes[:6], list_max(votes[:6]))]
+    ) AS type
+FROM all_mentions
+WHERE key NOT LIKE 'date:%' AND key NOT LIKE 'number:%' AND (
+    (type_confidence >= .9 AND type IS NOT NULL)
+    OR (coalesce(type_confidence, 0) < .9 AND 10 * list_max(votes[:5]) >= 6 * list_sum(votes))
+)
 ORDER BY ALL;
 
 -- name: names_around
@@ -62,6 +73,10 @@ SELECT
     replace(list_sort(list_distinct(flatten(list(spans_json::JSON::BIGINT[][]))))::VARCHAR, ' ', '') AS spans_json,
     arg_max(type, (is_title, coalesce(type_confidence, -1), type)) AS type,
     max(type_confidence) AS type_confidence,
+    CASE WHEN count(votes) > 0 THEN [
+        sum(votes[1])::BIGINT, sum(votes[2])::BIGINT, sum(votes[3])::BIGINT, sum(votes[4])::BIGINT,
+        sum(votes[5])::BIGINT, sum(votes[6])::BIGINT, sum(votes[7])::BIGINT
+    ] END AS votes,
     arg_max(description, (is_title, description)) AS description
 FROM told SEMI JOIN shared USING (passage_id, key)
 GROUP BY passage_id, key, extractor;

@@ -39,30 +39,55 @@ FROM (
 GROUP BY key;
 
 -- name: types_of_keys
--- Type with the largest summed confidence (in whole thousandths: sums of floats would depend on their order); ties in the
--- order of the paper's list, then by name. '' stands for no type, which is a cue's vote, too. What a page says of its own
--- title comes before cues, these before defaults (schemas/types.py: DEFINED, DEFAULT).
+-- What pages, models, files and people state comes first (confidence .9 and more, schemas/types.py: DEFINED): the type with
+-- the largest summed confidence, in whole thousandths, because sums of floats would depend on their order; ties in the
+-- order of the paper's list, then by name; '' stands for none of the five, which is stated, too. Else votes decide: the
+-- class with most of them, if it has .6 of all; another name than the five, or less, is no type (decision 0039). Names of
+-- which nothing is known, but that a text holds them, have neither row nor type.
 CREATE OR REPLACE TEMP TABLE types_of_keys AS
-SELECT
-    key,
-    nullif(arg_max(type, (weight, preference, inverse)), '') AS type,
-    round(max(weight) / sum(weight), 6) AS confidence,
-    arg_max(surest, (weight, preference, inverse)) AS surest
-FROM (
+WITH stated AS (
     SELECT
         key,
-        coalesce(type, '') AS type,
-        CASE WHEN is_title AND type_confidence >= .9 THEN 2 WHEN type_confidence > .3 THEN 1 ELSE 0 END AS tier,
-        sum(tf * round(1000 * type_confidence)::BIGINT) AS weight,
-        max(type_confidence) AS surest,
-        -coalesce(
-            list_position(['PERSON', 'ORGANIZATION', 'LOCATION', 'EVENT', 'WORK', 'DATE', 'NUMBER'], type), 8
-        ) AS preference,
-        -row_number() OVER (PARTITION BY key ORDER BY type) AS inverse
-    FROM resolved_mentions WHERE type_confidence IS NOT NULL GROUP BY key, type, tier
-    QUALIFY tier = max(tier) OVER (PARTITION BY key)
-)
-GROUP BY key;
+        nullif(arg_max(type, (weight, preference, inverse)), '') AS type,
+        round(max(weight) / sum(weight), 6) AS confidence,
+        arg_max(surest, (weight, preference, inverse)) AS surest
+    FROM (
+        SELECT
+            key,
+            coalesce(type, '') AS type,
+            sum(tf * round(1000 * type_confidence)::BIGINT) AS weight,
+            max(type_confidence) AS surest,
+            -coalesce(
+                list_position(['PERSON', 'ORGANIZATION', 'LOCATION', 'EVENT', 'WORK', 'DATE', 'NUMBER'], type), 8
+            ) AS preference,
+            -row_number() OVER (PARTITION BY key ORDER BY type) AS inverse
+        FROM resolved_mentions WHERE type_confidence >= .9 GROUP BY key, type
+    )
+    GROUP BY key
+),
+judged AS (
+    SELECT key, list_max(votes[:6]) AS most, list_position(votes[:6], most) AS number, list_sum(votes) AS total
+    FROM (
+        SELECT
+            key,
+            [
+                sum(votes[1])::BIGINT, sum(votes[2])::BIGINT, sum(votes[3])::BIGINT, sum(votes[4])::BIGINT,
+                sum(votes[5])::BIGINT, sum(votes[6])::BIGINT, sum(votes[7])::BIGINT
+            ] AS votes
+        FROM resolved_mentions WHERE votes IS NOT NULL GROUP BY key
+    )
+),
+named AS (SELECT DISTINCT key FROM resolved_mentions WHERE type_confidence IS NOT NULL)
+SELECT
+    n.key,
+    CASE
+        WHEN s.key IS NOT NULL THEN s.type
+        WHEN 10 * j.most >= 6 * j.total
+            THEN ['PERSON', 'ORGANIZATION', 'LOCATION', 'WORK', 'EVENT', NULL][j.number]
+    END AS type,
+    CASE WHEN s.key IS NOT NULL THEN s.confidence ELSE round(j.most / j.total, 6) END AS confidence,
+    coalesce(s.surest, 0) AS surest
+FROM named AS n LEFT JOIN stated AS s USING (key) LEFT JOIN judged AS j USING (key);
 
 -- name: descriptions_of_keys
 -- Up to two sentences per key, its own page's first, cut to 240 characters.
@@ -79,8 +104,8 @@ GROUP BY key;
 
 -- name: names_to_resolve
 -- Names with their type and number of mentions; dates and numbers take no part. '' is the type of names that rules found
--- and gave none, which are one among themselves (`Hermes`, `The Hermes`); names of which nothing is known have NULL. A type
--- of which no mention is nearly certain (schemas/types.py: DEFINED) is a guess.
+-- and nothing types, which are one among themselves (`Hermes`, `The Hermes`); names of which nothing is known have NULL. A
+-- type that nothing states (schemas/types.py: DEFINED) is a guess. What is no name (drop_what_is_no_name) takes no part.
 SELECT
     m.key,
     any_value(n.name),
@@ -92,6 +117,8 @@ JOIN names_of_keys AS n ON n.key = m.key
 LEFT JOIN types_of_keys AS t ON t.key = m.key
 WHERE m.key NOT LIKE 'date:%' AND m.key NOT LIKE 'number:%'
 GROUP BY m.key
+HAVING bool_or(m.is_title) OR bool_or(m.extractor IN ('model', 'import'))
+    OR coalesce(10 * sum(m.votes[7]) < 9 * sum(list_sum(m.votes)), true)
 ORDER BY m.key;
 
 -- name: sentences_of_keys
@@ -109,6 +136,16 @@ GROUP BY key;
 -- name: drop_deleted_mentions
 -- Nothing mentions an entity that people deleted.
 DELETE FROM keyed_mentions WHERE key IN (SELECT key FROM edited_keys WHERE is_deleted);
+
+-- name: drop_what_is_no_name
+-- Nothing mentions what is no name by nine tenths of the votes of its mentions (decision 0039), unless a title, a model, a
+-- file or people say that it is one. As in names_to_resolve.
+DELETE FROM keyed_mentions WHERE key IN (
+    SELECT key FROM keyed_mentions
+    GROUP BY key
+    HAVING NOT bool_or(is_title) AND NOT bool_or(extractor IN ('model', 'import'))
+        AND 10 * sum(votes[7]) >= 9 * sum(list_sum(votes))
+) AND key NOT IN (SELECT key FROM edited_keys);
 
 -- name: rename_keys
 -- Names that people gave.

@@ -22,7 +22,7 @@ from polyhop.schemas.settings import ExtractionSettings
 from polyhop.schemas.values import find_dates
 from polyhop.tasks.extraction import model, stated
 from polyhop.tasks.extraction.rows import BatchPages, ExtractedPassage, LedgerRow, bundle_of, counts_table, ledger_table
-from polyhop.tasks.extraction.rules import rules_page, sentence_propositions, sentence_relations, title_relations
+from polyhop.tasks.extraction.rules import rules_page, sentence_propositions
 from polyhop.tasks.extraction.stated import named, stated_page
 from polyhop.warehouse.files.rows import ExtractionRow
 
@@ -80,7 +80,7 @@ def test_a_document_by_hand() -> None:
         ("p1", "ann roe", "PERSON", 2, "Ann Roe is known."),
         ("p1", "bo", None, 1, "Ann Roe met Bo."),
         ("p1", "nobody", "PERSON", 1, "Nobody is known."),
-        ("p2", "ann roe", "PERSON", 1, "Cy came to Rome in 1990."),
+        ("p2", "ann roe", None, 1, "Cy came to Rome in 1990."),
         ("p2", "cy", "PERSON", 1, "Cy is known."),
         ("p2", "date:1990", "DATE", 1, "Cy came to Rome in 1990."),
         ("p2", "rome", "PERSON", 1, "Rome is known."),
@@ -101,7 +101,7 @@ def test_rules_answer_for_a_failed_document_and_are_flagged() -> None:
     assert extractors(batch, 1) == {"ann roe": "rules", "cy": "model", "date:1990": "model", "rome": "rules"}
     assert [label for _, label in batch.pages[1].relations] == ["rules"] * len(batch.pages[1].relations) != []
     assert [label for _, label in batch.pages[1].propositions] == ["model"]
-    assert (("Cy came to Rome.", ["cy", "rome"]), "rules") in batch.pages[1].triples
+    assert (("Cy comes to Rome.", ["cy", "rome"]), "rules") in batch.pages[1].triples
     assert batch.ledger[0] == LedgerRow(
         "kg.extract", "d1", "failed", "rules", OneReply.model, 2, "", "MalformedReplyError", "no reply", 60, 4, 0.25
     )
@@ -317,42 +317,6 @@ def test_proposition_examples(text: str, expected: list[tuple[str, list[str]]]) 
     assert propositions("It", "It ended.") == [("It: It ended.", [])]  # a title without keys explains a pronoun
 
 
-def relations(text: str, *titles: str) -> list[tuple[str, str, str]]:
-    mentions = NameFinder(titles).find(text)
-    sentences = split_sentences(text)
-    homes = [max(n for n, (start, _) in enumerate(sentences) if start <= m.start) for m in mentions]
-    return sentence_relations(text, mentions, homes)
-
-
-def test_relation_examples() -> None:
-    expected = {
-        "Ann Roe was born in Rome.": [("ann roe", "was born in", "rome")],
-        "Ann Roe (“Bo”) came.": [("ann roe", "related to", "bo")],
-        "Ann's Rome": [("ann", "related to", "rome")],
-        "Ann's house in Rome": [("ann", "house in", "rome")],
-        "Ann, then, to Rome": [("ann", "related to", "rome")],
-        "Ann a1 b c d e f g h Rome": [("ann", "a1 b c d e f g h", "rome")],
-        "Ann a1 b c d e f g h i Rome": [("ann", "related to", "rome")],
-        "Ann a1 b c d e f g h i j k l Rome": [("ann", "related to", "rome")],
-        "Ann a1 b c d e f g h i j k l m Rome": [],
-        "Ann left. Rome stayed.": [],
-        "Ann saw Ann": [],
-        "Ann met Bo in Rome": [("ann", "met", "bo"), ("bo", "related to", "rome")],
-        "Ann and Bo": [("ann", "related to", "bo")],
-        "Ann, 1 May 1974, in the Rome": [("ann", "related to", "rome")],
-        "Ann near Rome": [("ann", "near", "rome")],
-        "The Beatles left Rome": [("the beatles", "left", "rome")],
-        "": [],
-    }
-    assert {text: relations(text, "The Beatles") for text in expected} == expected
-
-
-def test_a_title_mentions_what_no_relation_links_to_it() -> None:
-    found = [("t", "met", "a"), ("b", "met", "t2"), ("a", "met", "c")]
-    assert title_relations(["t", "t2"], ["t", "t2", "a", "b", "c"], found) == [("t", "mentions", "c")]
-    assert title_relations([], ["a"], []) == []
-
-
 def test_a_page_of_what_was_stated_by_hand() -> None:
     found = stated.Stated(
         [named("Rome"), named("Ann Roe", "PERSON", "Ann Roe is a poet."), named("growth"), named("2 May 1990")],
@@ -362,10 +326,10 @@ def test_a_page_of_what_was_stated_by_hand() -> None:
     bundle = bundle_of([stated_page(passage("ANN ROE came. She, Ann Roe, saw ROME on May 2, 1990."), found, "import")])
     second = "She, Ann Roe, saw ROME on May 2, 1990."
     assert [tuple(row.values())[1:] for row in bundle.mentions.to_pylist()] == [
-        ("ann roe", "import", "Ann Roe", 3, True, "[[0,7],[19,26]]", "PERSON", 1.0, "Ann Roe is a poet."),
-        ("date:1990-05-02", "import", "May 2, 1990", 1, False, "[[40,51]]", "DATE", 1.0, second),
-        ("growth", "import", "growth", 1, False, "[]", None, None, "ANN ROE came."),
-        ("rome", "import", "ROME", 1, False, "[[32,36]]", "LOCATION", 0.9, second),
+        ("ann roe", "import", "Ann Roe", 3, True, "[[0,7],[19,26]]", "PERSON", 1.0, None, "Ann Roe is a poet."),
+        ("date:1990-05-02", "import", "May 2, 1990", 1, False, "[[40,51]]", "DATE", 1.0, None, second),
+        ("growth", "import", "growth", 1, False, "[]", None, None, None, "ANN ROE came."),
+        ("rome", "import", "ROME", 1, False, "[[32,36]]", None, 0.0, None, second),
     ]
     (relation,), (proposition,) = bundle.relations.to_pylist(), bundle.propositions.to_pylist()
     assert tuple(relation.values()) == ("p", 0, "ann roe", "born in", "rome", "import")

@@ -1,4 +1,4 @@
-"""The bundle of the rules, and types of names by the other names of their page."""
+"""The bundle of the rules."""
 
 import json
 from collections.abc import Sequence
@@ -47,20 +47,20 @@ def test_a_page_by_hand() -> None:
         for table in (bundle.mentions, bundle.relations, bundle.propositions, bundle.triples)
     )
     assert mentions == [
-        ("p1", "date:1867", "rules", "1867", 1, False, "[[18,22]]", "DATE", 1.0, first),
-        ("p1", "date:1911-12-10", "rules", "10 December 1911", 1, False, "[[70,86]]", "DATE", 1.0, second),
-        ("p1", "marie curie", "rules", "Marie Curie", 2, True, "[[0,11]]", "PERSON", 0.8, first),
-        ("p1", "marie curie physicist", "rules", "Marie Curie (physicist)", 1, True, "[]", "PERSON", 0.95, first),
-        ("p1", "number:2", "rules", "2", 1, False, "[[58,59]]", "NUMBER", 1.0, second),
-        ("p1", "paris", "rules", "Paris", 1, False, "[[43,48]]", "LOCATION", 0.9, first),
+        ("p1", "date:1867", "rules", "1867", 1, False, "[[18,22]]", "DATE", 1.0, None, first),
+        ("p1", "date:1911-12-10", "rules", "10 December 1911", 1, False, "[[70,86]]", "DATE", 1.0, None, second),
+        ("p1", "marie curie", "rules", "Marie Curie", 2, True, "[[0,11]]", None, 0.0, None, first),
+        ("p1", "marie curie physicist", "rules", "Marie Curie (physicist)", 1, True, "[]", "PERSON", 0.95, None, first),
+        ("p1", "number:2", "rules", "2", 1, False, "[[58,59]]", "NUMBER", 1.0, None, second),
+        ("p1", "paris", "rules", "Paris", 1, False, "[[43,48]]", None, 0.0, None, first),
     ]
-    assert relations == [("p1", 0, "marie curie", "born 1867 was a physicist in", "paris", "rules")]
+    assert relations == [("p1", 0, "marie curie", "physicist in", "paris", "rules")]
     assert propositions == [
         ("p1", 0, first, ["marie curie", "date:1867", "paris"], "rules"),
         ("p1", 1, f"Marie Curie (physicist): {second}", ["marie curie physicist", "date:1911-12-10"], "rules"),
         ("p1", 2, "The work went on.", ["marie curie physicist"], "rules"),
     ]
-    text = "Marie Curie born 1867 was a physicist in Paris."
+    text = "Marie Curie physicist in Paris."
     assert triples == [("p1", 0, text, ["marie curie", "paris"], "rules")]
 
 
@@ -101,11 +101,6 @@ def test_names_that_only_the_title_holds_are_linked_to_it() -> None:
     (row,) = bundle.relations.to_pylist()
     assert (row["source_key"], row["relation"]) == ("lambert margrave of tuscany", "mentions")
     assert row["target_key"] == "margrave of tuscany"
-
-
-def test_the_better_of_the_first_two_mentions_types_a_name() -> None:
-    bundle = extracted(passage("x y", "They saw Roe there. Then senator Roe left."))
-    assert (by_key(bundle)["roe"]["type"], by_key(bundle)["roe"]["type_confidence"]) == ("PERSON", 0.85)
 
 
 def test_the_label_of_the_extractor_is_the_callers_but_rules_state_relations() -> None:
@@ -188,58 +183,3 @@ def test_a_million_characters_are_no_trouble(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     bundle = extracted(passage("Ann Roe", text))
     assert by_key(bundle)["ann roe"]["tf"] == 1 + (len(text) // len(piece) if piece == "Ann Roe, " else 0)
-
-
-def types(text: str, title: str = "Xy") -> dict[str, str | None]:
-    return {key: row.type for key, row in rules_page(passage(title, text), NameFinder([title])).rows.items()}
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("It was a play starring Ulm, Kuno and Zed.", {"ulm": "PERSON", "kuno": "PERSON", "zed": "PERSON"}),
-        ("They live in Kuno, Zed or Ulm now.", {"kuno": "LOCATION", "zed": "LOCATION", "ulm": "LOCATION"}),
-        ("They live in Kuno. Zed, Ulm left.", {"kuno": "LOCATION", "zed": None, "ulm": None}),
-        ("The band Kuno and Zed left.", {"kuno": "ORGANIZATION", "zed": None}),
-        ("They live in Kuno and, so they say, Zed left.", {"kuno": "LOCATION", "zed": None}),
-    ],
-)
-def test_names_of_a_list_are_persons_or_places_together(text: str, expected: dict[str, str | None]) -> None:
-    found = types(text)
-    assert {key: found[key] for key in expected} == expected
-
-
-def test_another_name_of_the_title_in_the_first_sentence_has_its_type() -> None:
-    text = 'Old Xy, also known as "Wolves of Zed", or Kuno, is a 1952 film. It was called Ulm.'
-    found = types(text, title="Old Xy Zo")
-    assert found["old xy zo"] == "WORK"
-    assert [found[key] for key in ("old xy", "wolves of zed", "kuno")] == ["WORK"] * 3
-    assert found["ulm"] is None
-    assert types("Xy, also known as Kuno, sat there.")["kuno"] is None  # it does not say what it is
-
-
-def test_a_part_of_the_name_of_a_person_is_a_person_on_that_page() -> None:
-    found = types("They met Ann Kuno. Then Kuno left for Zed.")
-    assert found == {"xy": None, "ann kuno": "PERSON", "kuno": "PERSON", "zed": None}
-    assert types("They met the Bell Kuno company. Then Kuno left.")["kuno"] is None
-
-
-@pytest.mark.parametrize(
-    ("text", "title", "key"),
-    [
-        ("2023-05-02 (born 1950) was a Tuesday.", "2023-05-02", "2023 05 02"),
-        ("Written by Title, John Kuno and Mary Kuno.", "Xy", "title"),
-        ("Ann Zed, Title and Version left.", "Xy", "version"),
-        ("An INTEGER and a BIT STRING.", "Xy", "bit string"),
-        ("The value is a", "BIT STRING", "bit string"),
-        ("BIT STRING, John Kuno and Mary Kuno left.", "Xy", "bit string"),
-    ],
-)
-def test_a_date_a_header_or_a_term_in_capitals_is_no_person(text: str, title: str, key: str) -> None:
-    assert types(text, title)[key] is None
-
-
-def test_persons_written_as_terms_and_headers_are_stay_persons() -> None:
-    assert types("JOHN KUNO left.")["john kuno"] == "PERSON"
-    assert types("Doris Day sang. Then Day left.")["day"] == "PERSON"
-    assert types("Price (born 1950) is an English singer.", title="Price")["price"] == "PERSON"

@@ -16,11 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_reply import OneReply
 from pydantic import BaseModel
+from small_indexes import indexed, publish, town_records
+from small_indexes import write_rows as write_lines
 
 from polyhop.schemas.chat import ChatRequest, ChatTask, Role
 from polyhop.schemas.names import NameFinder
 from polyhop.schemas.records import Passage
-from polyhop.schemas.settings import ExtractionSettings, parse_settings
+from polyhop.schemas.settings import ExtractionSettings, Settings, parse_settings
 from polyhop.schemas.tables import PASSAGES
 from polyhop.schemas.text import content_hash
 from polyhop.tasks.corpus.stage import INGEST
@@ -197,6 +199,19 @@ def corpus(*rows: tuple[str, str, str]) -> duckdb.DuckDBPyConnection:
         values = [id_, id_, "d", 0, title, text, 0, len(text), 1, content_hash(title, text)]
         connection.execute("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
     return connection
+
+
+def test_rows_with_the_columns_of_an_earlier_release_are_extracted_again(tmp_path: Path) -> None:
+    root = publish(tmp_path, town_records()[:3])
+    (folder,) = (root / "indexes" / "towns" / "versions").glob("*/graph")
+    for file in folder.glob("extraction_mentions*.parquet"):
+        rows = pq.read_table(file).drop_columns(["votes"])
+        file.unlink()  # other versions may link to it
+        pq.write_table(rows, file)
+    other = ExtractionSettings(ner="regex")  # as another revision of the code, it changes what is extracted
+    settings = Settings(root=root, strategies=("bm25", "bridge-lexical"), extraction=other)
+    report = indexed(settings, write_lines(tmp_path / "towns.jsonl", town_records()[:4]))
+    assert report.computed["extract"] == 4
 
 
 TEXT = "Ada wrote."

@@ -12,7 +12,7 @@ from polyhop.schemas.chat import ChatOutcome, Repair, Usage
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.graph import Decision
 from polyhop.schemas.records import EntityEdit, NamePair, with_edit
-from polyhop.schemas.types import DEFAULT, DEFINED
+from polyhop.schemas.types import DEFINED
 from polyhop.tasks.resolution import namesakes, resolve
 from polyhop.tasks.resolution.candidates import (
     Name,
@@ -208,32 +208,60 @@ def test_passages_that_are_decided_decide_others_by_the_names_in_them() -> None:
     assert {passage for passage, _, bearer, _ in found.rows if bearer == PLANET.key} == {"p1", "p3", "p4"}
 
 
-Vote = tuple[str | None, float | None, int, bool]
+Vote = tuple[str | None, float | None, int, bool, list[int] | None]
+PERSON_VOTES = [700, 200, 100, 0, 0, 0, 0]
+NO_NAME = [0, 50, 0, 0, 0, 50, 900]
 """Type, confidence, mentions, whether it is of the name's own page."""
 
 
 @pytest.mark.parametrize(
-    ("votes", "expected"),
+    ("mentions", "expected"),
     [
-        ([("PERSON", DEFAULT, 50, False), ("WORK", 0.5, 1, False)], ("WORK", 1.0)),
-        ([("PERSON", 0.85, 50, False), ("LOCATION", DEFINED, 1, True)], ("LOCATION", 1.0)),
-        ([("PERSON", 0.85, 50, False), ("LOCATION", DEFINED, 1, False)], ("PERSON", 0.979263)),
-        ([("PERSON", 0.85, 50, False), ("LOCATION", 0.8, 1, True)], ("PERSON", 0.981524)),
-        ([("PERSON", 0.85, 50, False), (None, DEFINED, 1, True)], (None, 1.0)),
-        ([("PERSON", 0.5, 2, False), (None, 0.9, 1, False)], ("PERSON", 0.526316)),
-        ([("PERSON", DEFAULT, 2, False), (None, 0.2, 1, False)], ("PERSON", 0.75)),
-        ([("PERSON", 0.5, 1, False), (None, 0.5, 1, False)], ("PERSON", 0.5)),
-        ([("PERSON", None, 1, False), ("WORK", DEFAULT, 1, False)], ("WORK", 1.0)),
-        ([(None, None, 1, False)], None),
+        ([("LOCATION", DEFINED, 1, True, PERSON_VOTES)], ("LOCATION", 1.0)),
+        ([(None, DEFINED, 1, True, PERSON_VOTES)], (None, 1.0)),
+        ([("PERSON", 1.0, 2, False, None), ("WORK", 0.9, 1, False, None)], ("PERSON", 0.689655)),
+        ([("PERSON", 1.0, 1, False, None), (None, 1.0, 1, False, None)], ("PERSON", 0.5)),
+        ([(None, 0.0, 9, False, PERSON_VOTES)], ("PERSON", 0.7)),
+        ([(None, 0.0, 1, False, PERSON_VOTES), (None, 0.0, 1, False, [0, 0, 1000, 0, 0, 0, 0])], (None, 0.55)),
+        ([(None, 0.0, 1, False, PERSON_VOTES), (None, 0.0, 1, False, [500, 500, 0, 0, 0, 0, 0])], ("PERSON", 0.6)),
+        ([(None, 0.0, 1, False, [0, 0, 0, 0, 0, 900, 100])], (None, 0.9)),
+        ([(None, 0.0, 1, False, [300, 0, 0, 0, 0, 0, 700])], (None, 0.3)),
+        ([(None, 0.0, 1, False, None)], (None, None)),
+        ([(None, None, 1, False, None)], None),
     ],
 )
-def test_surer_ways_to_know_come_first(votes: list[Vote], expected: tuple[str | None, float] | None) -> None:
-    columns = "key VARCHAR, type VARCHAR, type_confidence DOUBLE, tf INTEGER, is_title BOOLEAN"
+def test_what_is_stated_comes_before_votes_and_votes_need_a_clear_majority(
+    mentions: list[Vote], expected: tuple[str | None, float | None] | None
+) -> None:
+    columns = "key VARCHAR, type VARCHAR, type_confidence DOUBLE, tf INTEGER, is_title BOOLEAN, votes BIGINT[]"
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE resolved_mentions ({columns})")
-        connection.executemany("INSERT INTO resolved_mentions VALUES ('roe', ?, ?, ?, ?)", votes)
+        connection.executemany("INSERT INTO resolved_mentions VALUES ('roe', ?, ?, ?, ?, ?)", mentions)
         connection.execute(statement("resolve", "types_of_keys"))
         assert connection.execute("SELECT type, confidence FROM types_of_keys").fetchone() == expected
+
+
+@pytest.mark.parametrize(
+    ("mentions", "is_dropped"),
+    [
+        ([("rules", False, NO_NAME)], True),
+        ([("rules", False, NO_NAME), ("rules", False, PERSON_VOTES)], False),
+        ([("rules", False, NO_NAME), ("rules", True, NO_NAME)], False),
+        ([("rules", False, NO_NAME), ("import", False, NO_NAME)], False),
+        ([("rules", False, None)], False),
+    ],
+    ids=["no name", "a name elsewhere", "a title", "stated", "not judged"],
+)
+def test_what_is_no_name_by_most_votes_is_dropped(
+    mentions: list[tuple[str, bool, list[int] | None]], *, is_dropped: bool
+) -> None:
+    columns = "key VARCHAR, extractor VARCHAR, is_title BOOLEAN, votes BIGINT[]"
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE keyed_mentions ({columns})")
+        connection.executemany("INSERT INTO keyed_mentions VALUES ('payment', ?, ?, ?)", mentions)
+        connection.execute(statement("resolve", "edited_keys"))
+        connection.execute(statement("resolve", "drop_what_is_no_name"))
+        assert bool(connection.execute("FROM keyed_mentions").fetchall()) is not is_dropped
 
 
 NAMES = [

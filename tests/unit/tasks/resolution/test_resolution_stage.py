@@ -89,7 +89,7 @@ def prepared(settings: Settings, relations: Sequence[tuple[object, ...]] = RELAT
                 {"id": passage},
             )
     mentions = [
-        (p, key, "rules", surface, tf, is_title, spans, kind, 1.0 if kind else None, text)
+        (p, key, "rules", surface, tf, is_title, spans, kind, 1.0 if kind else None, None, text)
         for p, key, surface, tf, is_title, spans, kind, text in MENTIONS
     ]
     labels = pa.array([norm_ws(str(row[3])) for row in relations], pa.string())

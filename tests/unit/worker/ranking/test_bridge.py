@@ -74,6 +74,22 @@ def test_golden_fusion(golden_mass: Callable[[int], NDArray[np.float64]]) -> Non
     assert COSINES + part == pytest.approx(expected, abs=1e-6)
 
 
+def test_golden_fusion_of_a_question_with_half_a_rare_name(golden_mass: Callable[[int], NDArray[np.float64]]) -> None:
+    """G-BRIDGE-3: c .5, so half of BM25 and of the walk counts."""
+    expected = [1.75, 0.947131, 0.397879, 1.11132, 0.275751, 0.757788, 0.23007, 0.31537, 0.02, 0.01, 0, -0.05]
+    part = bridge.walk_part(golden_mass(5), 0.2 * 0.5, bridge.walk_reference(golden_mass(5), 10))
+    assert COSINES + 0.3 * 0.5 * bridge.relative(BM25) + part == pytest.approx(expected, abs=1e-6)
+
+
+def test_golden_names() -> None:
+    """G-BRIDGE-3: a word that a thirtieth of its passages write as a name is hardly one, and names no rare thing."""
+    df, word_df = np.array([1, 2, 40, 90]), np.array([30, 4, 0, 90])
+    evidence, common = bridge.name_evidence(df, word_df), bridge.common_count(1000, 0.01)
+    assert evidence == pytest.approx([1 / 6, 1, 1, 1])
+    shares = [bridge.names_share(df[one], common, evidence[one]) for one in ([0], [1], [2], [3], [0, 3], [])]
+    assert shares == pytest.approx([0.527046, 1, 0.5, 0.333333, 0.86038, 0], abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("part", "mass", "weight", "expected"),
     [

@@ -68,6 +68,42 @@ def test_an_entity_of_one_passage_weighs_more_than_one_of_two() -> None:
     assert weights["oslo"] / weights["bern"] == pytest.approx(2**-ENTITY_PENALTY, abs=1e-5)
 
 
+def test_bm25_counts_in_the_score_only_if_the_question_names_nothing_rare(memory_index: Any) -> None:
+    for text, is_counted in (("longest river", True), ("Where was Ada Lovelace born?", False)):
+        scores = [scores_of(retrieved(memory_index, "bridge", text, graph_weight=0, lexical_weight=w)) for w in (0, 1)]
+        added = [scores[1][passage_id] - scores[0][passage_id] for passage_id in scores[0]]
+        assert max(added) == pytest.approx(1 if is_counted else 0, abs=1e-12)
+        assert min(added) == pytest.approx(0, abs=1e-12)
+
+
+def test_the_walk_of_a_question_without_a_name_counts_three_tenths(
+    memory_index: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = scores_of(retrieved(memory_index, "bridge", "longest river"))
+    monkeypatch.setattr(bridge, "LEAST_GRAPH_SHARE", 1.0)
+    whole = scores_of(retrieved(memory_index, "bridge", "longest river", graph_weight=0.06))
+    assert part == pytest.approx(whole, abs=1e-12)
+
+
+def test_a_question_without_a_name_covers_its_words_half_as_much(
+    memory_index: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def order(weight: float) -> list[str]:
+        return ids_of(retrieved(memory_index, "bridge", "river program", coverage_weight=weight))
+
+    half, none = order(0.6), order(0)
+    monkeypatch.setattr(bridge, "LEAST_COVERAGE_SHARE", 1.0)
+    assert half == order(0.3)
+    assert half not in (order(0.6), none)
+
+
+def test_a_common_word_that_begins_a_question_hardly_starts_the_walk() -> None:
+    """`Parse` is a name in one passage and a word in nine, so its weight is five ninths of that of a name like Oslo."""
+    rows = [("a", "", "Parse it. It is in Oslo."), *((f"b{n}", "", f"They parse number {n}.") for n in range(8))]
+    weights = retrieved(MemoryIndex(rows), "bridge", "Parse a text in Oslo").evidence.seed_weights("entity")
+    assert weights["parse"] / weights["oslo"] == pytest.approx(5 / 9, abs=1e-4)
+
+
 def ask(index: MemoryIndex, text: str, **given: object) -> Retrieval:
     return retrieved(index, "bridge-masked", text, **given)
 
