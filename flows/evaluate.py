@@ -632,7 +632,7 @@ def _tried(settings: Settings, request: requests.TuningRequest) -> tuple[Strateg
     if metric not in reporting.ALL_METRICS:
         raise ConfigurationError(f"Unknown metric '{metric}' to tune by; metrics: {', '.join(reporting.ALL_METRICS)}.")
     if metric in reporting.ANSWER_METRICS and settings.reader.name == "none":
-        raise ConfigurationError(f"Tuning by {metric} needs answers; use --reader rules or model.")
+        raise ConfigurationError(f"Tuning by {metric} needs answers; use --reader spans or model.")
     if metric in TRIPLE_METRICS and not spec.ranks_triples:
         raise ConfigurationError(
             f"Tuning by {metric} needs ranked triples, but strategy '{spec.name}' ranks passages only."

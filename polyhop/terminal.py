@@ -211,7 +211,7 @@ def _note(note: Note) -> str:
 def silence(answer: "Answer") -> str:
     """Sentence for an answer without a short answer: the reason, and the best guess."""
     if answer.reading.get("kind") == UNREAD:
-        return "(reading is disabled; --reader rules or --reader model enables it)"
+        return "(reading is disabled; --reader spans or --reader model enables it)"
     if answer.sentences and answer.reading.get("kind") != "generated":
         guess = guess_of(answer)
         best = f"; best guess: {guess}, confidence {answer.reading['confidence']:.2f}" if guess else ""

@@ -1,17 +1,18 @@
-"""The reader's model: token ids of question and passage in, logits of where an answer starts and ends out.
+"""The reader's model: a question and windows of passages in, scores of where an answer starts and ends out.
 
-Source: reader.md. It was trained by weights/training/reader.py, which makes its inputs with `input_of`.
+Source: reader.md. It was trained by weights/training/reader.py, which makes its input rows with `input_row` too.
+Invariant: the logits of a window depend on the window alone, bit for bit: each is read in a call of its own, because
+the graph takes the scales of its 8-bit products per call.
 """
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from hashlib import file_digest
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ModelFileError
 from polyhop.schemas.ports import SpanLogits, SpanModel, Window
@@ -23,42 +24,47 @@ GRAPH_FILE = "reader.onnx"
 GRAPH_SHA256 = ""
 MAX_TOKENS = 256  # of a window with its question; as in training
 _QUESTION, _BRIDGE, _TITLE = 48, 56, 16  # most tokens of each part, as in training
+_KEPT_WINDOWS = 4096  # windows whose logits are kept, some 1 kB each; chosen
+
+Pieces = tuple[Sequence[int], Sequence[tuple[int, int]]]
+"""Token ids of a text, and the first and last offset of each in characters."""
 
 
-class WindowInput(NamedTuple):
-    """A window as the model takes it; `start` is the position of the text's first token."""
+class InputRow(NamedTuple):
+    """A window as the model takes it."""
 
-    ids: list[int]
-    types: list[int]
-    start: int
-    offsets: list[tuple[int, int]]  # of the text's tokens, in characters
+    ids: tuple[int, ...]
+    segment: int  # position of the first token of segment 1, after the first [SEP]
+    first: int  # position of the text's first token
+    offsets: Sequence[tuple[int, int]]  # of the text's tokens, in characters
 
 
-def input_of(tokenizer: Any, window: Window, most: int = MAX_TOKENS) -> WindowInput:
-    """`[CLS] question bridge [SEP] title. text [SEP]`; segment 0 up to the first [SEP], then 1.
+def input_row(
+    encode: Callable[[str], Pieces],
+    window: Window,
+    most: int = MAX_TOKENS,
+    begin: Callable[[int, int], int] = lambda tokens, room: 0,  # noqa: ARG005
+) -> InputRow:
+    """`[CLS] question bridge [SEP] title. text [SEP]`.
 
     Args:
-        tokenizer: The encoder's, without truncation.
+        encode: Token ids of a text without special tokens, and their offsets.
         window: The texts.
-        most: Tokens from which on the text is cut.
+        most: Most tokens of the row; the text is cut.
+        begin: First token of the text that is read, by its number of tokens and the room that there is.
     """
-    question = _tokens(tokenizer, window.question)[0][:_QUESTION]
-    bridge = _tokens(tokenizer, window.bridge)[0][:_BRIDGE]
-    title = _tokens(tokenizer, f"{window.title}.")[0][:_TITLE] if window.title else []
-    text, offsets = _tokens(tokenizer, window.text)
-    first, separator = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
-    before = [first, *question, *bridge, separator]
-    room = most - len(before) - len(title) - 1
-    ids = [*before, *title, *text[:room], separator]
-    types = [0] * len(before) + [1] * (len(ids) - len(before))
-    return WindowInput(ids, types, len(before) + len(title), offsets[:room])
+    question = encode(window.question)[0][:_QUESTION]
+    bridge = encode(window.bridge)[0][:_BRIDGE] if window.bridge else ()
+    title = encode(f"{window.title}.")[0][:_TITLE] if window.title else ()
+    ids, offsets = encode(window.text)
+    room = most - 3 - len(question) - len(bridge) - len(title)
+    start = begin(len(ids), room)
+    before = (CLS, *question, *bridge, SEP, *title)
+    row = (*before, *ids[start : start + room], SEP)
+    return InputRow(row, 2 + len(question) + len(bridge), len(before), offsets[start : start + room])
 
 
-def _tokens(tokenizer: Any, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-    if not text:
-        return [], []
-    encoding = tokenizer.encode(clean_text(text), add_special_tokens=False)
-    return encoding.ids, encoding.offsets
+CLS, SEP = 101, 102  # of BERT's uncased vocabulary
 
 
 class LocalSpanModel:
@@ -66,7 +72,8 @@ class LocalSpanModel:
 
     Args:
         threads: Threads per call; None means as many as this process may use cores.
-        folder: Folder of reader.onnx and tokenizer.json; None means that of the installed weights.
+        folder: Folder of reader.onnx, the encoder's model.onnx and tokenizer.json; None means that of the installed
+            weights.
     """
 
     def __init__(self, threads: int | None = None, folder: Path | None = None) -> None:
@@ -74,30 +81,31 @@ class LocalSpanModel:
         self._folder = folder or MINILM.folder()
         self._opening = Lock()
         self._opened: tuple[Any, Any] | None = None
+        self._kept = lru_cache(_KEPT_WINDOWS)(self._read)
 
     def logits(self, windows: Sequence[Window]) -> list[SpanLogits]:
-        """One per window, in order; they may depend on the other windows in the last digits.
+        """One per window, in order.
 
-        Cost: linear in the tokens of all windows, each counted as long as the longest.
+        Cost: linear in the tokens of the windows that were not read lately.
         """
-        if not windows:
-            return []
+        return [self._kept(window) for window in windows]
+
+    def _read(self, window: Window) -> SpanLogits:
         with self._opening:
             if self._opened is None:
                 self._opened = self._tokenizer(), self._session()
         tokenizer, session = self._opened
-        inputs = [input_of(tokenizer, window) for window in windows]
-        shape = len(inputs), max(len(one.ids) for one in inputs)
-        ids, types, mask = (np.zeros(shape, dtype=np.int64) for _ in range(3))
-        for row, one in enumerate(inputs):
-            count = len(one.ids)
-            ids[row, :count], types[row, :count], mask[row, :count] = one.ids, one.types, 1
-        found: NDArray[np.float32] = session.run(["logits"], {"ids": ids, "types": types, "mask": mask})[0]
-        result = []
-        for row, one in enumerate(inputs):
-            scores = found[row, one.start : one.start + len(one.offsets)].astype(np.float64)
-            result.append(SpanLogits(one.offsets, scores[:, 0], scores[:, 1], float(found[row, 0].sum())))
-        return result
+
+        def encode(text: str) -> Pieces:
+            encoding = tokenizer.encode(clean_text(text), add_special_tokens=False)
+            return encoding.ids, encoding.offsets
+
+        row = input_row(encode, window)
+        ids, segments = np.array([row.ids], np.int64), np.zeros((1, len(row.ids)), np.int64)
+        segments[0, row.segment :] = 1
+        found = session.run(["logits"], {"input_ids": ids, "segment_ids": segments})[0][0].astype(np.float64)
+        scores = found[row.first : row.first + len(row.offsets)]
+        return SpanLogits(row.offsets, scores[:, 0], scores[:, 1], float(found[0].sum()))
 
     def _tokenizer(self) -> Any:
         tokenizer = load_tokenizer(self._folder / TOKENIZER_FILE, MAX_TOKENS)

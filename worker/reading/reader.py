@@ -12,7 +12,7 @@ from typing import Any
 from polyhop.schemas.evidence import Note
 from polyhop.schemas.languages import AUTO, ENGLISH, detected
 from polyhop.schemas.ports import Encode, IndexReader, Reader, SpanModel
-from polyhop.schemas.query import Citation, ComparedValue, ReaderResult, ReadingItem, Sentence
+from polyhop.schemas.query import Citation, ComparedValue, Question, ReaderResult, ReadingItem, Sentence
 from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of
 from polyhop.worker.reading.comparisons import compute
 from polyhop.worker.reading.pages import ParsedPassage, PassageSentence, Similarity, StemWeights, pages_of
@@ -86,30 +86,33 @@ class LocalReader:
             reading = ReaderResult(computed.answer, confidence, from_values, "computed", confidence=confidence)
             return replace(self._shown(reading), rule=computed.rule, values=computed.values)
         found = read_spans(parsed, pages, self._similar, self._model) if self._model is not None else None
-        sentences = self._sentences(parsed, pages, found)
+        relevant = self._relevant(question, pages, found)
         if computed is not None:
             stated = [value.sentence for value in computed.values if value.sentence is not None]
-            shown = tuple(dict.fromkeys((*stated, *sentences)))[:_MOST_SENTENCES]
+            shown = tuple(dict.fromkeys((*stated, *relevant)))[:_MOST_SENTENCES]
             return ReaderResult("", sentences=shown, rule=computed.rule, values=computed.values)
         if found is None:
-            return ReaderResult("", sentences=tuple(sentences))
-        confidence = round(confidence_of(parsed, found, self._similar), 6)
-        return self._shown(
-            ReaderResult(found.best.answer, found.best.score, tuple(sentences), "extracted", confidence=confidence)
-        )
+            return ReaderResult("", sentences=tuple(relevant))
+        best = found.best
+        confidence = round(confidence_of(found), 6)
+        if confidence >= self.min_confidence:
+            source = best.part.source
+            leading = (source[0].cite(source[1]),) if source is not None else ()
+            sentences = (*leading, best.part.page.cite(best.sentence))
+            return ReaderResult(
+                best.answer, best.score, sentences, "extracted", guess=best.answer, confidence=confidence
+            )
+        return ReaderResult("", best.score, tuple(relevant), "extracted", guess=best.answer, confidence=confidence)
 
-    def _sentences(
-        self, question: ParsedQuestion, pages: Sequence[ParsedPassage], found: SpanAnswer | None
-    ) -> list[Sentence]:
-        """The sentences of the best spans, each with the one that leads to it; without spans, those with most words."""
+    def _relevant(self, question: Question, pages: Sequence[ParsedPassage], found: SpanAnswer | None) -> list[Sentence]:
+        """The sentences to show without a short answer: that of the best span, then those that say most together.
+
+        A sentence that says less than `NOTHING` of the question's words is left out.
+        """
         stems = stems_of(question.text)
-        if found is None:
-            ranked = [(page, sentence) for page in pages for sentence in page.sentences]
-            ranked.sort(key=lambda one: -self._share(stems, *one))
-        else:
-            ranked = []
-            for span in (found.best, *found.spans):
-                ranked += [(span.part.page, span.sentence), *([span.part.source] if span.part.source else [])]
+        ranked = [(one.page, one.sentence) for one in self._similar.best_sentences(question, pages)]
+        if found is not None:
+            ranked.insert(0, (found.best.part.page, found.best.sentence))
         shown = [page.cite(sentence) for page, sentence in ranked if self._share(stems, page, sentence) >= NOTHING]
         return list(dict.fromkeys(shown))[:_MOST_SENTENCES]
 
@@ -123,9 +126,8 @@ class LocalReader:
         return replace(reading, answer="", guess=reading.answer)
 
 
-def confidence_of(question: ParsedQuestion, found: SpanAnswer, similar: Similarity) -> float:
+def confidence_of(found: SpanAnswer) -> float:
     """Estimated probability that an answer is right. Source: reader.md, Confidence."""
-    del question, similar
     return 1 / (1 + exp(-(_BIAS + _SHARE * found.log_share + _MARGIN * found.best.margin)))
 
 
