@@ -1,4 +1,4 @@
-"""What every Reader does: by rules, by models that mark or write, of hubs and facets."""
+"""What every Reader does: of spans and sentences, by models that mark or write, of hubs and facets."""
 
 import json
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ import polyhop.worker.reading.models
 from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.ports import Reader
 from polyhop.schemas.query import ContextPassage, Question, ReaderResult, ReadingItem, Retrieval, reading_row
+from polyhop.warehouse.models.span_model import open_span_model
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
 from polyhop.worker.reading.models import ChainReader, ClosedBookReader, ModelReader
@@ -68,7 +69,8 @@ def readers(error_class: str = "") -> dict[str, Any]:
 
 
 OPENED: dict[str, Any] = {
-    "rules": lambda: LocalReader(INDEX),
+    "sentences": lambda: LocalReader(INDEX),
+    "spans": lambda: LocalReader(INDEX, None, open_span_model()),
     "hubs by rules": hubs_by_rules,
     "facets": lambda: FacetReader("short", LocalReader(INDEX)),
     **readers(),

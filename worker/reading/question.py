@@ -13,13 +13,9 @@ from polyhop.schemas.graph import Mention
 from polyhop.schemas.languages import STOP_WORDS, stem_tokens
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.text import fold
-from polyhop.schemas.types import HEADS
-from polyhop.schemas.types import LOCATION as NAMED_LOCATION
-from polyhop.schemas.types import PERSON as NAMED_PERSON
 from polyhop.worker.reading.word_lists import words
 
-PERSON, LOCATION, DATE, YEAR, NUMBER, NATIONALITY = "PER", "LOC", "DATE", "YEAR", "NUM", "NAT"
-ANY, YES_NO = "ANY", "YES-NO"
+DATE, YEAR, NUMBER, YES_NO, ANY = "DATE", "YEAR", "NUM", "YES-NO", "ANY"
 
 _WH = frozenset(("who", "whom", "whose", "what", "which", "when", "where", "how", "why"))
 _TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
@@ -143,22 +139,17 @@ def _head(text: str, tokens: Sequence[Token], wh: int, names: Sequence[Mention])
 
 
 def _expected(wh: str, wh_index: int | None, head: tuple[str, ...], tokens: Sequence[Token]) -> str:
-    by_word = {"who": PERSON, "whom": PERSON, "when": DATE, "where": LOCATION}
-    if wh in by_word:
-        return by_word[wh]
+    if wh == "when":
+        return DATE
     if wh == "how" and wh_index is not None:
         follower = tokens[wh_index + 1].low if wh_index + 1 < len(tokens) else ""
         return NUMBER if follower in words("measures") else ANY
     if not head:
         return ANY
     forms = {head[-1], head[-1].removesuffix("s"), head[-1].removesuffix("ies") + "y"}
-    kinds = {HEADS.get(form) for form in forms}
     types = {
         YEAR: "year" in forms,
         DATE: head[-1] == "time" or forms & words("date_heads"),
-        PERSON: NAMED_PERSON in kinds,
-        NATIONALITY: forms & words("nationality_heads"),
         NUMBER: head[-2:] == ("area", "code") or words("number_heads") & {*forms, *head[-2:]},
-        LOCATION: NAMED_LOCATION in kinds,
     }
     return next((name for name, is_of_type in types.items() if is_of_type), ANY)

@@ -93,16 +93,15 @@ class LocalReader:
             return ReaderResult("", sentences=shown, rule=computed.rule, values=computed.values)
         if found is None:
             return ReaderResult("", sentences=tuple(relevant))
-        best = found.best
-        confidence = round(confidence_of(found), 6)
-        if confidence >= self.min_confidence:
-            source = best.part.source
-            leading = (source[0].cite(source[1]),) if source is not None else ()
-            sentences = (*leading, best.part.page.cite(best.sentence))
-            return ReaderResult(
-                best.answer, best.score, sentences, "extracted", guess=best.answer, confidence=confidence
-            )
-        return ReaderResult("", best.score, tuple(relevant), "extracted", guess=best.answer, confidence=confidence)
+        best, confidence = found.best, round(confidence_of(found), 6)
+        guessed = ReaderResult(
+            "", best.score, tuple(relevant), "extracted", guess=best.answer, confidence=confidence,
+            data={"features": list(found.features)},
+        )  # fmt: skip
+        if confidence < self.min_confidence:
+            return guessed
+        leading = () if best.part.source is None else (best.part.source[0].cite(best.part.source[1]),)
+        return replace(guessed, answer=best.answer, sentences=(*leading, best.part.page.cite(best.sentence)))
 
     def _relevant(self, question: Question, pages: Sequence[ParsedPassage], found: SpanAnswer | None) -> list[Sentence]:
         """The sentences to show without a short answer: that of the best span, then those that say most together.
@@ -126,12 +125,13 @@ class LocalReader:
         return replace(reading, answer="", guess=reading.answer)
 
 
+_BIAS, _SLOPES = 0.0, (1.0, 0.2)
+"""Logistic regression on `SpanAnswer.features`, fitted by weights/training/reader_confidence.py."""
+
+
 def confidence_of(found: SpanAnswer) -> float:
     """Estimated probability that an answer is right. Source: reader.md, Confidence."""
-    return 1 / (1 + exp(-(_BIAS + _SHARE * found.log_share + _MARGIN * found.best.margin)))
-
-
-_BIAS, _SHARE, _MARGIN = 0.0, 1.0, 0.2
+    return 1 / (1 + exp(-(_BIAS + sum(slope * value for slope, value in zip(_SLOPES, found.features, strict=True)))))
 
 
 def _parsed(index: IndexReader, question: str) -> ParsedQuestion:

@@ -69,9 +69,9 @@ class SpanAnswer:
     spans: Sequence[Span]
 
     @property
-    def log_share(self) -> float:
-        """Logarithm of the share, at least -9."""
-        return max(-9.0, log(max(self.share, 1e-9)))
+    def features(self) -> tuple[float, float]:
+        """What its confidence depends on: the logarithm of its share, at least -9, and its margin."""
+        return max(-9.0, log(max(self.share, 1e-9))), self.best.margin
 
 
 def read_spans(

@@ -19,22 +19,6 @@ def words(name: str) -> frozenset[str]:
     return frozenset(_table("words")["lists"][name].split())
 
 
-@cache
-def pattern(name: str) -> re.Pattern[str]:
-    """A pattern of lists/words.toml."""
-    return re.compile(_table("words")["patterns"][name])
-
-
-@cache
-def senses() -> Mapping[str, frozenset[str]]:
-    """By word, the words that say the same in a question or in the sentence that answers it, itself among them."""
-    found: dict[str, set[str]] = {}
-    for group in map(str.split, _table("words")["senses"].split(";")):
-        for word in group:
-            found.setdefault(word, set()).update(group)
-    return {word: frozenset(group) for word, group in found.items()}
-
-
 @dataclass(frozen=True, slots=True)
 class Geography:
     """lists/geography.toml: `states`, `demonyms`, `parts` give the country; `names` finds any with a capital."""
@@ -56,11 +40,6 @@ def geography() -> Geography:
     known = sorted({*countries, *states, *demonyms}, key=lambda name: (-len(name), name))
     pattern = re.compile(rf"(?<!\w)(?=[A-Z])(?i:{'|'.join(map(re.escape, known))})(?!\w)")
     return Geography(countries, states, demonyms, parts, pattern)
-
-
-def is_country_or_state(key: str) -> bool:
-    """Returns whether a name is that of a known country or state."""
-    return key in geography().countries or key in geography().states
 
 
 def _items(text: str) -> list[str]:

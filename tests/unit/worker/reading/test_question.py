@@ -17,18 +17,18 @@ Parse = Callable[..., ParsedQuestion]
     [
         (
             "Who was the first president of the association which published Journal of Psychotherapy Integration?",
-            "PER, ",
+            "ANY, ",
         ),
         (
             "What is the name of the waterfall in the country where the Bubye River is found?",
-            "LOC, waterfall",
+            "ANY, waterfall",
         ),
-        ("Which region is Corey Taylor's city of birth located?", "LOC, region"),
+        ("Which region is Corey Taylor's city of birth located?", "ANY, region"),
         (
             "When was the astronomical clock built in the city where Karel Purkyně died?",
             "DATE, ",
         ),
-        ("Who is the spouse of Big Eye's main director?", "PER, "),
+        ("Who is the spouse of Big Eye's main director?", "ANY, "),
     ],
 )
 def test_golden_questions_taken_apart(parsed: Parse, question: str, parts: str) -> None:
@@ -38,12 +38,9 @@ def test_golden_questions_taken_apart(parsed: Parse, question: str, parts: str) 
 
 
 OF_TYPE = (
-    ("PER", ("Who wrote it?", "To whom was she married?", "Which composer wrote it?")),
-    ("LOC", ("Where did she study?", "Where is the university located?", "Which cities are on it?")),
-    ("LOC", ("Was Warsaw the capital of what country?",)),
+    ("ANY", ("Who wrote it?", "Where did she study?", "Was Warsaw the capital of what country?")),
     ("DATE", ("When did it open?", "On what date did it open?", "What time does it open?")),
     ("YEAR", ("In what year did it open?",)),
-    ("NAT", ("What nationality is she?",)),
     ("NUM", ("How many people live there?", "What is the population of it?", "What is the area code of it?")),
     ("ANY", ("How did it end?", "Which film came out in May?", "What does it mean?")),
     ("ANY", ("Whose tower is it?", "Name it.", "")),
