@@ -19,6 +19,7 @@ from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.hub_paths import STORED_HUBS, path_text
 from polyhop.schemas.query import Question, ReaderResult, ReadingItem, Retrieval, reading_row
 from polyhop.warehouse.artefacts import LANGUAGE, METADATA_OF_NODES
+from polyhop.warehouse.models.span_model import open_span_model
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.ranking.hubs import words_of
 from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
@@ -101,7 +102,7 @@ def read(
 
 
 def read_by_rules(item: ReadingItem, **rule: Any) -> ReaderResult:
-    reader = HubReader(INDEX, HubReadingRule(**rule), None, LocalReader(INDEX))
+    reader = HubReader(INDEX, HubReadingRule(**rule), None, LocalReader(INDEX, None, open_span_model()))
     assert not reader.batches
     return reader.read([item])[0]
 
@@ -293,7 +294,7 @@ def test_by_rules_the_best_paths_answer_and_the_span_is_read_from_them() -> None
 def test_where_a_model_fails_the_configured_least_confidence_counts(least: float, is_given: bool) -> None:
     chat = Chat(lambda *_: "MalformedReplyError")
     answers = read_prompt(FOLDER / "qa.answer.md")
-    configured = ModelReader(chat, answers, LocalReader(INDEX, min_confidence=least))
+    configured = ModelReader(chat, answers, LocalReader(INDEX, None, open_span_model(), min_confidence=least))
     (reading,) = HubReader(INDEX, HubReadingRule(), HubModel(chat, TASKS, 6), configured).read([item([P1])])
     assert reading.reasoning.startswith("[1] Tactics author Ann Roe.")
     assert bool(reading.answer) == is_given
