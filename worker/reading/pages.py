@@ -1,7 +1,7 @@
-"""Passages of a context as the rules read them: sentences, names, own pages, subjects, and the best pair of sentences.
+"""Passages of a context as the reader reads them: sentences, names, kinds of pages, and the sentences that say most.
 
 At most `MOST_CHARACTERS` of a passage and `MOST_SENTENCES` of its sentences are read, so that a text without a full
-stop costs no more than a page; offsets hold in the whole passage, because only its end is cut. Source: reader.md 6.
+stop costs no more than a page; offsets hold in the whole passage, because only its end is cut. Source: reader.md.
 """
 
 import re
@@ -24,7 +24,7 @@ from polyhop.worker.reading.question import stem_of, stems_of
 
 MOST_CHARACTERS = 4_000  # see above; chosen: some 600 words, several times a passage of the corpora here
 MOST_SENTENCES = 60  # see above; chosen: of some 65 characters, as many as MOST_CHARACTERS hold
-LEAD_SENTENCES = 2  # reader.md, steps (6).
+LEAD_SENTENCES = 2  # of a page that say what it is about; chosen
 LEAD_CHARACTERS = 600  # chosen: two long sentences; bounds a lead without a full stop
 _LINES = re.compile(r"[^\n]+")
 _ROW = re.compile(r"^(?:\| )*([^|\n]*[^|\s]) \| ", re.MULTILINE)
@@ -194,11 +194,30 @@ def pages_of(context: Sequence[ContextPassage]) -> list[ParsedPassage]:
     return [ParsedPassage(passage, rank) for rank, passage in enumerate(context)]
 
 
-# Source: reader.md 6.3 (person, location). Decided here: definitions are kept for the last `MOST_KEPT` pages.
+def on_subject(pages: Sequence[ParsedPassage], names: Sequence[Mention]) -> Sequence[ParsedPassage]:
+    """The passages that say a name of the question or are named by one of these, in their order; else all.
+
+    A passage about another project of the same kind is not read, then. Source: reader.md, Subject.
+    """
+    keys = [name.key for name in names]
+    reached = {page.rank: page for page in pages if not set(keys).isdisjoint(page.title_keys) or page.mentions(keys)}
+    if not reached:
+        return pages
+    latest = list(reached.values())
+    while latest:
+        named = [
+            page for page in pages if page.rank not in reached and any(p.mentions(page.title_keys) for p in latest)
+        ]
+        reached |= {page.rank: page for page in named}
+        latest = named
+    return [page for page in pages if page.rank in reached]
+
+
+# Source: reader.md, Computed answers. Decided here: definitions are kept for the last `MOST_KEPT` pages.
 
 MOST_KEPT = 50_000  # see above; 20 MB of ASCII (`_LEAD` characters each); chosen
-_LEAD = 400  # characters; reader.md 6.6, type.
-_DEFINITION_CHARACTERS = 160  # reader.md 6.6, type.
+_LEAD = 400  # characters of a page that may define its subject; chosen
+_DEFINITION_CHARACTERS = 160  # of a definition that are read; chosen
 _PARENTHESES = re.compile(r"\([^()]*\)")
 _IN_TITLE = re.compile(r"\(([^()]*)\)")
 _DEFINITION = re.compile(r"\b(?:is|was|are|were)\b(?:\s+(?:an?|the|one\s+of)\b)?")

@@ -22,7 +22,7 @@ _TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _POSSESSIVE = re.compile(r"['’]s?$")
 _NAME_OF = re.compile(r"(?:name|term|title)s? of (?:the |an? )?", re.IGNORECASE)
 _ARTICLES = frozenset(("a", "an", "the"))
-_MOST_HEAD_WORDS = 6  # reader.md 6.1, head noun.
+_MOST_HEAD_WORDS = 6  # reader.md, Parsing a question.
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def stems_of(text: str) -> frozenset[str]:
 def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
     """A question taken apart.
 
-    Source: reader.md 6.1. Cost: O(characters).
+    Source: reader.md, Parsing a question. Cost: O(characters).
     """
     tokens = [Token(fold(match[0]).lower(), match.start(), match.end()) for match in _TOKEN.finditer(text)]
     # Names that do not overlap: the longest first, left to right. Cost: O(characters of all names).

@@ -15,7 +15,7 @@ from polyhop.schemas.ports import Encode, IndexReader, Reader, SpanModel
 from polyhop.schemas.query import Citation, ComparedValue, Question, ReaderResult, ReadingItem, Sentence
 from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of
 from polyhop.worker.reading.comparisons import compute
-from polyhop.worker.reading.pages import ParsedPassage, PassageSentence, Similarity, StemWeights, pages_of
+from polyhop.worker.reading.pages import ParsedPassage, PassageSentence, Similarity, StemWeights, on_subject, pages_of
 from polyhop.worker.reading.question import ParsedQuestion, parse_question, stems_of
 from polyhop.worker.reading.spans import SpanAnswer, read_spans
 
@@ -85,6 +85,7 @@ class LocalReader:
             confidence = computed.confidence
             reading = ReaderResult(computed.answer, confidence, from_values, "computed", confidence=confidence)
             return replace(self._shown(reading), rule=computed.rule, values=computed.values)
+        pages = on_subject(pages, parsed.names)
         found = read_spans(parsed, pages, self._similar, self._model) if self._model is not None else None
         relevant = self._relevant(question, pages, found)
         if computed is not None:

@@ -1,4 +1,4 @@
-"""The reader's word lists (lists/*.toml), and the countries that a text names. Source: reader.md 6."""
+"""The reader's word lists (lists/*.toml), and the countries that a text names. Source: reader.md."""
 
 import re
 import tomllib
@@ -51,9 +51,9 @@ def _table(name: str) -> dict[str, Any]:
     return tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
 
 
-# Source: reader.md 6.4, lists/geography.toml. Decided here: where a lead says what somebody is (`an English writer`),
-# countries of birth and death do not count; England, Scotland and Wales share a country with the United Kingdom, not
-# with each other.
+# Source: reader.md, Computed answers; lists/geography.toml. Decided here: where a lead says what somebody is (`an
+# English writer`), countries of birth and death do not count; England, Scotland and Wales share a country with the
+# United Kingdom, not with each other.
 
 _IS_A = re.compile(r"\b(?:is|was|were|are) (?:an?|the) ")
 _NEAR = 40  # characters; chosen: room for a few adjectives (`was an acclaimed contemporary English writer`)
