@@ -363,7 +363,7 @@ def _index_cost(published: PublishedIndex, variant: requests.Variant | None) -> 
 
 
 def _taken(uses: Sequence[ModelUse]) -> dict[str, Any]:
-    """Model use of reading, the warm-up question included; `fallbacks` were read by rules instead."""
+    """Model use of reading, the warm-up question included; `fallbacks` were read without the model instead."""
     spent = sum((use.spent for use in uses), Usage())
     return {
         "model": uses[0].model if uses else None,

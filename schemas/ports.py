@@ -113,7 +113,7 @@ class SpanLogits(NamedTuple):
 
 
 class SpanModel(Protocol):
-    """Finds where the answer to a question stands in texts."""
+    """Finds the answer to a question in texts."""
 
     def logits(self, windows: Sequence[Window]) -> list[SpanLogits]:
         """One per window, in order; those of one question are given together."""

@@ -1,8 +1,8 @@
 """The reader's model: a question and windows of passages in, scores of where an answer starts and ends out.
 
 Source: reader.md. It was trained by weights/training/reader.py, which makes its input rows with `input_row` too.
-Invariant: the logits of a window depend on the window alone, bit for bit: each is read in a call of its own, because
-the graph takes the scales of its 8-bit products per call.
+Invariant: the logits of a window depend on the window alone, bit for bit: windows are read one by one, so none is
+padded.
 """
 
 from collections.abc import Callable, Sequence

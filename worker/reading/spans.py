@@ -22,7 +22,7 @@ WINDOW_CHARACTERS = 320  # of the part of a passage that is read; see reader.md
 _BRIDGING_PAGES = 8  # passages whose sentences may lead to another passage; chosen
 _LEAST_BRIDGE = 0.1  # share of the question's words, by idf, that a bridging sentence says; as in training
 _SHORTEST_TITLE = 3  # characters of a title that a sentence may name; as in training
-_ENDS = 15  # best first and last tokens that are combined; as in training
+_ENDS = 15  # first and last tokens that are combined; as in training
 _LONGEST = 20  # tokens of an answer; as in training
 _SPANS = 10  # of a window; as in training
 _SIGNS = " ,;:\"“”'’()[]"
@@ -62,7 +62,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class SpanAnswer:
-    """The best answer, its share of the probability of all spans, and the best span of each sentence, best first."""
+    """The best answer, its share of the probability of all spans, and all spans by descending score."""
 
     best: Span
     share: float
@@ -70,7 +70,7 @@ class SpanAnswer:
 
     @property
     def features(self) -> tuple[float, float]:
-        """What its confidence depends on: the logarithm of its share, at least -9, and its margin."""
+        """The features of its confidence: the logarithm of its share, at least -9, and its margin."""
         return max(-9.0, log(max(self.share, 1e-9))), self.best.margin
 
 
