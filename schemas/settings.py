@@ -350,8 +350,8 @@ class ModelSettings(SettingsSection):
     )
     rerank: Annotated[str, ANSWERS] = Field(
         "",
-        description="Cross-encoder of bm25-ce and rrf-ce: a name that fastembed knows (Xenova/ms-marco-MiniLM-L-6-v2), "
-        "or a folder with model.onnx and tokenizer.json; empty: a lexical fallback.",
+        description="Cross-encoder of bm25-ce and rrf-ce: local (the shipped reader), a name that fastembed knows "
+        "(Xenova/ms-marco-MiniLM-L-6-v2), or a folder with model.onnx and tokenizer.json; empty: a lexical fallback.",
     )
     name_questions: Annotated[bool, ANSWERS] = Field(
         default=False,

@@ -4,7 +4,7 @@ import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +65,6 @@ def open_services(published: PublishedIndex, settings: Settings, closing: ExitSt
 
         return open_chat(settings, Role.READ)
 
-    def open_cross_encoder() -> Reranker | None:
-        if not settings.models.rerank:
-            return None
-        from polyhop.warehouse.models.onnx_session import open_reranker
-
-        return open_reranker(settings.models.rerank, Layout(settings.root).model_cache)
-
     def open_database() -> SpreadingDatabase:
         from polyhop.warehouse.open import find_address
 
@@ -86,8 +79,21 @@ def open_services(published: PublishedIndex, settings: Settings, closing: ExitSt
         and (passages.model, passages.encoder.query_prefix) != (short.model, short.encoder.query_prefix)
     )
     spans = open_spans if settings.reader.name == "spans" else _no_spans
-    opened = (cache(open_read_model), spans, cache(open_cross_encoder), cache(open_database))
+    cross_encoder = cache(partial(_open_cross_encoder, settings))
+    opened = (cache(open_read_model), spans, cross_encoder, cache(open_database))
     return Services(encode, has_two, *opened)
+
+
+def _open_cross_encoder(settings: Settings) -> Reranker | None:
+    if not settings.models.rerank:
+        return None
+    if settings.models.rerank == "local":
+        from polyhop.warehouse.models.span_model import SpanReranker
+
+        return SpanReranker(open_spans())
+    from polyhop.warehouse.models.onnx_session import open_reranker
+
+    return open_reranker(settings.models.rerank, Layout(settings.root).model_cache)
 
 
 def open_spans() -> SpanModel:

@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ModelFileError
 from polyhop.schemas.ports import SpanLogits, SpanModel, Window
@@ -125,6 +126,28 @@ class LocalSpanModel:
                 f"{GRAPH_SHA256}. {install}"
             )
         return open_session(graph, REINSTALL, self._threads)
+
+
+class SpanReranker:
+    """The span model as a cross-encoder: how much more likely an answer in the passage is than none."""
+
+    model = "local"
+
+    def __init__(self, spans: SpanModel) -> None:
+        self._spans = spans
+
+    def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float64]:
+        """Log odds of an answer in each passage, shape (len(passages),); 256 tokens are read of each.
+
+        The probability of an answer is that of all spans: the sum over first tokens times that over last tokens.
+        """
+        found = self._spans.logits([Window(question, "", "", passage) for passage in passages])
+        odds = [
+            (float(np.logaddexp.reduce(one.starts) + np.logaddexp.reduce(one.ends)) if len(one.starts) else 0.0)
+            - one.absent
+            for one in found
+        ]
+        return np.array(odds, np.float64)
 
 
 @cache

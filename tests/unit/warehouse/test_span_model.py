@@ -9,7 +9,7 @@ import pytest
 from polyhop.schemas.errors import ModelFileError
 from polyhop.schemas.ports import Window
 from polyhop.warehouse.models.local_encoder import MINILM
-from polyhop.warehouse.models.span_model import GRAPH_FILE, LocalSpanModel, input_row, open_span_model
+from polyhop.warehouse.models.span_model import GRAPH_FILE, LocalSpanModel, SpanReranker, input_row, open_span_model
 
 BORN = Window("Where was Ada Low born?", "", "Ada Low", "Ada Low was a writer born in Elmton in 1815.")
 LED_TO = Window("Where was the writer of Up born?", "Up: Up is by Ada Low.", "Ada Low", "She was born in Elmton.")
@@ -45,6 +45,13 @@ def test_a_row_has_the_question_with_its_bridge_then_title_and_text() -> None:
     row = input_row(pieces, Window("q?", "b", "t", "text"))
     assert row.ids == (101, *map(ord, "q?b"), 102, *map(ord, "t.text"), 102)
     assert (row.segment, row.first, len(row.offsets)) == (5, 7, 4)
+
+
+def test_a_passage_that_answers_is_ranked_first() -> None:
+    passages = ["Elmton is a city.", "Ada Low was a writer born in Elmton in 1815.", "", "The bridge opened in 1826."]
+    scores = SpanReranker(open_span_model()).score("Where was Ada Low born?", passages)
+    assert int(scores.argmax()) == 1
+    assert np.isfinite(scores).all()
 
 
 def test_a_long_text_is_cut() -> None:
