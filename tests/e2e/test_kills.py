@@ -10,7 +10,7 @@ import random
 import shutil
 import signal
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,6 @@ from polyhop.flows.maintain import run_verify
 from polyhop.schemas.errors import UnknownIndexError
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.publish.publish import clean_vectors
-from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.files.versions import published_versions, read_manifest
 from polyhop.warehouse.open_models import close_encoders
@@ -150,11 +149,6 @@ def content(index: IndexFolder, version: int) -> tuple[Any, ...]:
     return manifest.tables, manifest.history, manifest.arrays, manifest.counts
 
 
-def cached_vectors(root: Path) -> int:
-    with closing(VectorCache(Layout(root).vector_cache)) as cache:
-        return cache.stats().row_count
-
-
 def finished_batches(changes: Iterable[Change]) -> set[str]:
     """Batches that a process finished, without those that every run does: the source's, and one of resolution."""
     renamed = (change.what.split()[-1] for change in changes if change.what.startswith("os.rename"))
@@ -174,16 +168,14 @@ def check_survives(place: Place, name: str, kill: Prepare, *, is_read: bool) -> 
         if is_read:
             assert _ranked(opened) == place.answers[before], "who read before"
         version = check_reader(place, scenario)
-        cached = cached_vectors(root)
         finished = {f"indexes/towns/{path.relative_to(index.path)}" for path in index.staging.glob("parts/*/*.done")}
         report = place.run("killed", *scenario.following, prepare=place.dies_at("killed", 0))
         assert not finished & finished_batches(place.noted()), "done twice"
         if is_read:
             assert _ranked(opened) == place.answers[before], "who reads on"
     if scenario.command[0] == "index" and version != scenario.current:
-        cached -= cached_vectors(place.root(scenario.start))
-        missing = place.report[name]["computed"]["embed-passage"] - cached
-        assert report["computed"].get("embed-passage", 0) == missing, "encoded twice"
+        # the encoder's vectors come from extraction, whose batches are compared above
+        assert report["computed"].get("embed-passage", 0) == 0, "encoded twice"
     if is_read:  # what a reader held goes with the next run
         place.run("killed", *scenario.following)
     check_end(place, scenario)

@@ -243,7 +243,7 @@ class Page:
             self._count(tag, -1, is_hidden=is_hidden, is_around=is_around)
         if tag == "sup" and self._raised:
             pieces, start, is_mark = self._raised.pop()
-            if pieces is self._pieces:
+            if pieces is self._pieces and len(self._raised) < _MOST_RAISED:
                 text = "".join(pieces[start:]).strip()
                 del pieces[start:]
                 pieces.append(raised("".join(piece[-_LONGEST_BASE:] for piece in pieces[-2:]), text, is_mark=is_mark))
@@ -382,6 +382,7 @@ class Page:
 
 
 _LONGEST_STYLE = 1_000  # characters of a style that are looked at
+_MOST_RAISED = 8  # superscripts in one another that are told from their base; chosen: bounds how often a text is joined
 _LONGEST_BASE = 20  # characters before a raised number that are looked at
 
 
