@@ -194,15 +194,15 @@ def pages_of(context: Sequence[ContextPassage]) -> list[ParsedPassage]:
     return [ParsedPassage(passage, rank) for rank, passage in enumerate(context)]
 
 
-def on_subject(pages: Sequence[ParsedPassage], names: Sequence[Mention]) -> Sequence[ParsedPassage]:
-    """The passages that say a name of the question or are named by one of these, in their order; else all.
+def on_subject(pages: Sequence[ParsedPassage], names: Sequence[Mention]) -> frozenset[int]:
+    """Ranks of the passages that say a name of the question, or whose title one of these says; all if none does.
 
-    A passage about another project of the same kind is not read, then. Source: reader.md, Subject.
+    A passage about another project of the same kind is none of them. Source: reader.md, Subject.
     """
     keys = [name.key for name in names]
     reached = {page.rank: page for page in pages if not set(keys).isdisjoint(page.title_keys) or page.mentions(keys)}
     if not reached:
-        return pages
+        return frozenset(page.rank for page in pages)
     latest = list(reached.values())
     while latest:
         named = [
@@ -210,7 +210,7 @@ def on_subject(pages: Sequence[ParsedPassage], names: Sequence[Mention]) -> Sequ
         ]
         reached |= {page.rank: page for page in named}
         latest = named
-    return [page for page in pages if page.rank in reached]
+    return frozenset(reached)
 
 
 # Source: reader.md, Computed answers. Decided here: definitions are kept for the last `MOST_KEPT` pages.

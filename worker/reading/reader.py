@@ -16,7 +16,7 @@ from polyhop.schemas.query import Citation, ComparedValue, Question, ReaderResul
 from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of
 from polyhop.worker.reading.comparisons import compute
 from polyhop.worker.reading.pages import ParsedPassage, PassageSentence, Similarity, StemWeights, on_subject, pages_of
-from polyhop.worker.reading.question import ParsedQuestion, parse_question, stems_of
+from polyhop.worker.reading.question import YES_NO, ParsedQuestion, parse_question, stems_of
 from polyhop.worker.reading.spans import SpanAnswer, read_spans
 
 ANALYSER = "stems"
@@ -85,34 +85,36 @@ class LocalReader:
             confidence = computed.confidence
             reading = ReaderResult(computed.answer, confidence, from_values, "computed", confidence=confidence)
             return replace(self._shown(reading), rule=computed.rule, values=computed.values)
-        pages = on_subject(pages, parsed.names)
         found = read_spans(parsed, pages, self._similar, self._model) if self._model is not None else None
-        relevant = self._relevant(question, pages, found)
-        if computed is not None:
-            stated = [value.sentence for value in computed.values if value.sentence is not None]
-            shown = tuple(dict.fromkeys((*stated, *relevant)))[:_MOST_SENTENCES]
-            return ReaderResult("", sentences=shown, rule=computed.rule, values=computed.values)
-        if found is None:
-            return ReaderResult("", sentences=tuple(relevant))
-        best, confidence = found.best, round(confidence_of(found), 6)
-        guessed = ReaderResult(
-            "", best.score, tuple(relevant), "extracted", guess=best.answer, confidence=confidence,
-            data={"features": list(found.features)},
-        )  # fmt: skip
-        if confidence < self.min_confidence:
-            return guessed
-        leading = () if best.part.source is None else (best.part.source[0].cite(best.part.source[1]),)
-        return replace(guessed, answer=best.answer, sentences=(*leading, best.part.page.cite(best.sentence)))
+        reading = ReaderResult("")
+        if found is not None and parsed.expected != YES_NO:
+            best, confidence = found.best, round(confidence_of(found), 6)
+            data = {"features": list(found.features)}
+            reading = ReaderResult(best.answer, best.score, (), "extracted", confidence=confidence, data=data)
+            if computed is None and confidence >= self.min_confidence:
+                leading = () if best.part.source is None else (best.part.source[0].cite(best.part.source[1]),)
+                return replace(reading, sentences=(*leading, best.part.page.cite(best.sentence)))
+        relevant = self._relevant(question, parsed, pages, found)
+        reading = replace(reading, answer="", guess=reading.answer, sentences=tuple(relevant))
+        if computed is None:
+            return reading
+        stated = [value.sentence for value in computed.values if value.sentence is not None]
+        shown = tuple(dict.fromkeys((*stated, *relevant)))[:_MOST_SENTENCES]
+        return replace(reading, sentences=shown, rule=computed.rule, values=computed.values)
 
-    def _relevant(self, question: Question, pages: Sequence[ParsedPassage], found: SpanAnswer | None) -> list[Sentence]:
+    def _relevant(
+        self, question: Question, parsed: ParsedQuestion, pages: Sequence[ParsedPassage], found: SpanAnswer | None
+    ) -> list[Sentence]:
         """The sentences to show without a short answer: that of the best span, then those that say most together.
 
-        A sentence that says less than `NOTHING` of the question's words is left out.
+        A sentence that says less than `NOTHING` of the question's words is left out; those about another subject come
+        last.
         """
-        stems = stems_of(question.text)
+        stems, near = stems_of(question.text), on_subject(pages, parsed.names)
         ranked = [(one.page, one.sentence) for one in self._similar.best_sentences(question, pages)]
         if found is not None:
             ranked.insert(0, (found.best.part.page, found.best.sentence))
+        ranked.sort(key=lambda one: one[0].rank not in near)
         shown = [page.cite(sentence) for page, sentence in ranked if self._share(stems, page, sentence) >= NOTHING]
         return list(dict.fromkeys(shown))[:_MOST_SENTENCES]
 

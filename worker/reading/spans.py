@@ -14,7 +14,7 @@ from polyhop.schemas.names import title_forms
 from polyhop.schemas.ports import SpanLogits, SpanModel, Window
 from polyhop.schemas.text import norm_answer
 from polyhop.worker.reading.comparisons import options_of
-from polyhop.worker.reading.pages import ParsedPassage, PassageSentence, Similarity
+from polyhop.worker.reading.pages import ParsedPassage, PassageSentence, Similarity, on_subject
 from polyhop.worker.reading.question import ParsedQuestion, stems_of
 
 PAGES = 5  # Passages read; eight find no more right answers. Source: reader.md.
@@ -24,6 +24,7 @@ _LEAST_BRIDGE = 0.1  # share of the question's words, by idf, that a bridging se
 _SHORTEST_TITLE = 3  # characters of a title that a sentence may name; as in training
 _ENDS = 15  # first and last tokens that are combined; as in training
 _LONGEST = 20  # tokens of an answer; as in training
+_OFF_SUBJECT = 2.0  # taken off the logits of passages that say no name of the question; chosen
 _SPANS = 10  # of a window; as in training
 _SIGNS = " ,;:\"“”'’()[]"
 _LAST_STOP = re.compile(r"(?<![A-Z])(?<!\b[A-Z]r)\.$")
@@ -82,13 +83,14 @@ def read_spans(
     Cost: one call of the model with at most `PAGES` windows.
     """
     parts = parts_of(question, pages, similar)
+    near = on_subject(pages, question.names)
     windows = [Window(question.text, part.bridge, part.page.content.title, part.text) for part in parts]
     found = model.logits(windows)
     repeated = "" if options_of(question) else f" {norm_answer(question.text)} "
     spans = [
         span
         for part, logits in zip(parts, found, strict=True)
-        for span in _spans(part, logits)
+        for span in _spans(part, logits, 0.0 if part.page.rank in near else _OFF_SUBJECT)
         if f" {norm_answer(span.answer)} " not in repeated
     ]
     if not spans:
@@ -167,8 +169,8 @@ def _best_run(lengths: Sequence[int], worth: Sequence[float]) -> tuple[int, int]
     return found
 
 
-def _spans(part: PassagePart, logits: SpanLogits) -> Iterator[Span]:
-    """The best spans of a window, whole words without the signs around them."""
+def _spans(part: PassagePart, logits: SpanLogits, penalty: float) -> Iterator[Span]:
+    """The best spans of a window, whole words without the signs around them; `penalty` lowers their logits."""
     text = part.text
     firsts, lasts = (_best_positions(scores) for scores in (logits.starts, logits.ends))
     pairs = sorted(
@@ -189,7 +191,8 @@ def _spans(part: PassagePart, logits: SpanLogits) -> Iterator[Span]:
         start = part.start + begin
         sentence = next((one for one in part.sentences if start < one.end), part.sentences[-1])
         if norm_answer(answer):
-            yield Span(answer, part, sentence, -negative, -negative - logits.absent)
+            score = -negative - penalty
+            yield Span(answer, part, sentence, score, score - logits.absent)
 
 
 def _best_positions(scores: np.ndarray) -> list[int]:

@@ -38,7 +38,7 @@ def item(question: str | Question, context: Sequence[ContextPassage]) -> Reading
         ("Where was Marie Curie born?", "Warsaw"),
         ("Who designed the Eiffel Tower?", "Stephen Sauvestre"),
         ("What nationality is Marie Curie?", "Polish"),
-        ("On which river lies the city where Marie Curie was born?", "Vistula River"),
+        ("What is the capital of Poland?", "Warsaw"),
     ],
 )
 def test_an_extracted_answer_names_its_sentence(ask: Ask, question: str, answer: str) -> None:
