@@ -45,7 +45,7 @@ class LocalReader:
         model: Scores spans; None: sentences are the answer.
         min_confidence: Short answers below it are guesses.
 
-    Source: reader.md. Cost: one call of the model, linear in at most `PAGES` windows.
+    Source: reader.md. Cost: one call of the model, linear in the characters of at most five windows.
     """
 
     batches = False

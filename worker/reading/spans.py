@@ -17,8 +17,8 @@ from polyhop.worker.reading.comparisons import options_of
 from polyhop.worker.reading.pages import ParsedPassage, PassageSentence, Similarity, on_subject
 from polyhop.worker.reading.question import ParsedQuestion, stems_of
 
-PAGES = 5  # Passages read; eight find no more right answers. Source: reader.md.
-WINDOW_CHARACTERS = 320  # of the part of a passage that is read; see reader.md
+WINDOWS = (600, 450, 300, 200, 150)
+"""Characters that are read of each passage, the best ranked first; eight passages find no more. Source: reader.md."""
 _BRIDGING_PAGES = 8  # passages whose sentences may lead to another passage; chosen
 _LEAST_BRIDGE = 0.1  # share of the question's words, by idf, that a bridging sentence says; as in training
 _SHORTEST_TITLE = 3  # characters of a title that a sentence may name; as in training
@@ -80,7 +80,7 @@ def read_spans(
 ) -> SpanAnswer | None:
     """The best answer in the first passages; None if no passage has a sentence, or all spans repeat the question.
 
-    Cost: one call of the model with at most `PAGES` windows.
+    Cost: one call of the model for each of at most five windows.
     """
     parts = parts_of(question, pages, similar)
     near = on_subject(pages, question.names)
@@ -111,7 +111,7 @@ def parts_of(question: ParsedQuestion, pages: Sequence[ParsedPassage], similar: 
     """The parts of the first passages that say most of the question, with what leads to them."""
     stems = stems_of(question.text)
     parts = []
-    for page in pages[:PAGES]:
+    for page, characters in zip(pages, WINDOWS, strict=False):
         if not page.sentences:
             continue
         source = _bridge(page, pages[:_BRIDGING_PAGES], question, stems, similar)
@@ -124,7 +124,7 @@ def parts_of(question: ParsedQuestion, pages: Sequence[ParsedPassage], similar: 
             similar.share(stems, frozenset(one.word_indices)) + similar.share(rest, frozenset(one.word_indices))
             for one in page.sentences
         ]
-        begin, end = _best_run([len(one.text) + 1 for one in page.sentences], worth)
+        begin, end = _best_run([len(one.text) + 1 for one in page.sentences], worth, characters)
         parts.append(PassagePart(page, page.sentences[begin:end], bridge, source))
     return parts
 
@@ -154,14 +154,14 @@ def _bridge(
     return found
 
 
-def _best_run(lengths: Sequence[int], worth: Sequence[float]) -> tuple[int, int]:
-    """Begin and end of consecutive sentences that are worth most within the window; the longer run among equals."""
+def _best_run(lengths: Sequence[int], worth: Sequence[float], most: int) -> tuple[int, int]:
+    """Begin and end of consecutive sentences of at most so many characters that are worth most, the longest of them."""
     best, found = -1.0, (0, 1)
     for begin in range(len(lengths)):
         length, value = 0, 0.0
         for end in range(begin, len(lengths)):
             length += lengths[end]
-            if length > WINDOW_CHARACTERS and end > begin:
+            if length > most and end > begin:
                 break
             value += worth[end]
             if round(value, 9) > best or (round(value, 9) == best and end + 1 - begin > found[1] - found[0]):
