@@ -221,8 +221,8 @@ def silence(answer: "Answer") -> str:
 
 
 def guess_of(answer: "Answer") -> str:
-    """The guess shown with the sentences; "" below .1, where it is worth nothing (docs/reader.md)."""
-    return "" if answer.answer or (answer.reading.get("confidence") or 0.0) < 0.1 else answer.guess
+    """The guess shown with the sentences, "" beside a short answer."""
+    return "" if answer.answer else answer.guess
 
 
 def certainty(answer: "Answer") -> str:

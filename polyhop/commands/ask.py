@@ -207,7 +207,7 @@ def print_several(several: "SeveralAnswers", texts: Mapping[tuple[str, str], str
     else:
         chosen = several.answers[several.index]
         print_block("Answer", f"{several.answer}{certainty(chosen)}  (from the index {several.index})")
-        for sentence in chosen.evidence["sentences"][:1]:
+        for sentence in chosen.evidence["sentences"]:
             print_source(sentence)
     asked = ", ".join(f"{name}: {one.strategy}, version {one.version}" for name, one in several.answers.items())
     print_line(f"Passages  ({asked})")

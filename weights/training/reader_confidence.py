@@ -25,11 +25,16 @@ from polyhop.api import open_index  # noqa: E402 - found by the line above
 from polyhop.flows.evaluation.metrics import token_f1  # noqa: E402
 from polyhop.flows.index import run_index  # noqa: E402
 from polyhop.flows.runner import DirectRunner  # noqa: E402
-from polyhop.schemas.query import ContextPassage, Question, ReadingItem, Retrieval  # noqa: E402
+from polyhop.schemas.query import ContextPassage  # noqa: E402
 from polyhop.schemas.requests import IndexRequest  # noqa: E402
 from polyhop.schemas.settings import Settings  # noqa: E402
+from polyhop.warehouse.artefacts import NAMES, lexical_of  # noqa: E402
 from polyhop.warehouse.models.span_model import LocalSpanModel  # noqa: E402
-from polyhop.worker.reading.reader import LocalReader  # noqa: E402
+from polyhop.worker.reading.comparisons import compute  # noqa: E402
+from polyhop.worker.reading.pages import Similarity, StemWeights, pages_of  # noqa: E402
+from polyhop.worker.reading.question import parse_question  # noqa: E402
+from polyhop.worker.reading.reader import ANALYSER  # noqa: E402
+from polyhop.worker.reading.spans import read_spans  # noqa: E402
 from weights.training.reader_text import holds_any  # noqa: E402
 
 Records = list[dict[str, Any]]
@@ -108,21 +113,26 @@ def retrieved(out: Path, name: str, make: Callable[[], tuple[Records, Records]])
 def cases(out: Path, name: str, rows: Records, model: LocalSpanModel) -> Iterator[Case]:
     """Guesses that are spans, of each question with all passages and without those that contain an answer."""
     with open_index(name, root=out / "root") as index:
-        session = index.session
-        reader = LocalReader(session.published, session.services.encode, model, min_confidence=0.0)
+        published, encode = index.session.published, index.session.services.encode
+        similar = Similarity(published, encode, StemWeights(published.artefact(lexical_of(ANALYSER))))
+        names = published.artefact(NAMES)
         for row in rows:
-            golds = row["answers"]
+            golds, question = row["answers"], parse_question(row["question"], names.find(row["question"]))
             without = [one for one in row["passages"] if not holds_any(f"{one['title']} {one['text']}", golds)]
-            for passages, is_answered in ((row["passages"], bool(golds)), (without, False)):
+            chosen = [(row["passages"], bool(golds))]
+            if golds and len(without) < len(row["passages"]):
+                chosen.append((without, False))
+            for passages, is_answered in chosen:
                 context = [
                     ContextPassage(one["id"], one["title"], one["text"], rank, 1 / rank)
                     for rank, one in enumerate(passages[:READ], 1)
                 ]
-                (reading,) = reader.read([ReadingItem(Question(row["question"]), Retrieval(()), context)])
-                if reading.kind != "extracted" or (not is_answered and golds and len(without) == len(row["passages"])):
-                    continue
-                is_right = bool(golds) and token_f1(reading.guess, golds) >= RIGHT
-                yield Case(tuple(reading.data["features"]), is_right, is_answered)
+                pages = pages_of(context)
+                computed = compute(question, pages, similar)
+                found = read_spans(question, pages, similar, model) if computed is None else None
+                if found is not None:
+                    is_right = bool(golds) and token_f1(found.best.answer, golds) >= RIGHT
+                    yield Case(found.features, is_right, is_answered)
 
 
 def fitted(found: Sequence[Case]) -> tuple[float, NDArray[np.float64]]:

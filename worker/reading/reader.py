@@ -89,8 +89,7 @@ class LocalReader:
         reading = ReaderResult("")
         if found is not None and parsed.expected != YES_NO:
             best, confidence = found.best, round(confidence_of(found), 6)
-            data = {"features": list(found.features)}
-            reading = ReaderResult(best.answer, best.score, (), "extracted", confidence=confidence, data=data)
+            reading = ReaderResult(best.answer, best.score, (), "extracted", confidence=confidence)
             if computed is None and confidence >= self.min_confidence:
                 leading = () if best.part.source is None else (best.part.source[0].cite(best.part.source[1]),)
                 return replace(reading, sentences=(*leading, best.part.page.cite(best.sentence)))
