@@ -22,7 +22,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(PROJECT))  # the project need not be installed
 
 from polyhop.api import open_index  # noqa: E402 - found by the line above
-from polyhop.flows.evaluation.metrics import token_f1  # noqa: E402
+from polyhop.flows.evaluation.metrics import exact_match, token_f1  # noqa: E402
 from polyhop.flows.index import run_index  # noqa: E402
 from polyhop.flows.runner import DirectRunner  # noqa: E402
 from polyhop.schemas.query import ContextPassage  # noqa: E402
@@ -32,7 +32,7 @@ from polyhop.warehouse.artefacts import NAMES, lexical_of  # noqa: E402
 from polyhop.warehouse.models.span_model import LocalSpanModel  # noqa: E402
 from polyhop.worker.reading.comparisons import compute  # noqa: E402
 from polyhop.worker.reading.pages import Similarity, StemWeights, pages_of  # noqa: E402
-from polyhop.worker.reading.question import parse_question  # noqa: E402
+from polyhop.worker.reading.question import YES_NO, parse_question  # noqa: E402
 from polyhop.worker.reading.reader import ANALYSER  # noqa: E402
 from polyhop.worker.reading.spans import read_spans  # noqa: E402
 from weights.training.reader_text import holds_any  # noqa: E402
@@ -47,11 +47,22 @@ JUDGED = ("documents", "unseen", "wiki2")
 
 
 class Case(NamedTuple):
-    """A guess with its features, and whether it is right; `is_answered` if the passages may hold the answer."""
+    """A guess with exact match and F1; `is_answered` if the passages may hold the answer, `is_first` of a question.
 
-    features: tuple[float, ...]
-    is_right: bool
+    A computed answer has no features, but a confidence.
+    """
+
+    features: tuple[float, ...] | None
+    confidence: float
+    em: float
+    f1: float
     is_answered: bool
+    is_first: bool
+
+    @property
+    def is_right(self) -> bool:
+        """Returns whether F1 is high enough."""
+        return self.f1 >= RIGHT
 
 
 def lines_of(path: Path) -> Records:
@@ -119,20 +130,24 @@ def cases(out: Path, name: str, rows: Records, model: LocalSpanModel) -> Iterato
         for row in rows:
             golds, question = row["answers"], parse_question(row["question"], names.find(row["question"]))
             without = [one for one in row["passages"] if not holds_any(f"{one['title']} {one['text']}", golds)]
-            chosen = [(row["passages"], bool(golds))]
+            chosen = [(row["passages"], bool(golds), True)]
             if golds and len(without) < len(row["passages"]):
-                chosen.append((without, False))
-            for passages, is_answered in chosen:
+                chosen.append((without, False, False))
+            for passages, is_answered, is_first in chosen:
                 context = [
                     ContextPassage(one["id"], one["title"], one["text"], rank, 1 / rank)
                     for rank, one in enumerate(passages[:READ], 1)
                 ]
                 pages = pages_of(context)
                 computed = compute(question, pages, similar)
-                found = read_spans(question, pages, similar, model) if computed is None else None
-                if found is not None:
-                    is_right = bool(golds) and token_f1(found.best.answer, golds) >= RIGHT
-                    yield Case(found.features, is_right, is_answered)
+                guess, found = "" if computed is None else computed.answer, None
+                if not guess and question.expected != YES_NO:
+                    found = read_spans(question, pages, similar, model)
+                    guess = "" if found is None else found.best.answer
+                features = found.features if found is not None and computed is None else None
+                judged = (exact_match(guess, golds), token_f1(guess, golds)) if golds else (0.0, 0.0)
+                confidence = computed.confidence if computed is not None else 0.0
+                yield Case(features, confidence, *judged, is_answered, is_first)
 
 
 def fitted(found: Sequence[Case]) -> tuple[float, NDArray[np.float64]]:
@@ -163,16 +178,24 @@ def main() -> None:
     for name in (*FITTED, *JUDGED):
         rows = retrieved(arguments.folder, name, makers[name])
         found[name] = list(cases(arguments.folder, name, rows, model))
-    bias, slopes = fitted([case for name in FITTED for case in found[name]])
+    bias, slopes = fitted([case for name in FITTED for case in found[name] if case.features is not None])
     print(f"_BIAS, _SLOPES = {bias:.2f}, ({', '.join(f'{slope:.2f}' for slope in slopes)})")
-    print("\n| set | threshold | answerable | shown | right | unanswerable | shown |\n|---|---|---|---|---|---|---|")
+    print("\n| set | EM | F1 | threshold | answerable | shown | right | unanswerable | shown |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for name, chosen in found.items():
-        confidences = np.array([1 / (1 + np.exp(-(bias + np.dot(slopes, case.features)))) for case in chosen])
+        confidences = np.array(
+            [
+                case.confidence if case.features is None else 1 / (1 + np.exp(-(bias + np.dot(slopes, case.features))))
+                for case in chosen
+            ]
+        )
         answered, right = (np.array([getattr(case, key) for case in chosen]) for key in ("is_answered", "is_right"))
+        means = np.mean([(case.em, case.f1) for case in chosen if case.is_first and case.is_answered], axis=0)
         for threshold in THRESHOLDS:
             shown = confidences >= threshold
-            counts = (answered.sum(), (shown & answered).sum(), (shown & right).sum(), (~answered).sum())
-            print(f"| {name} | {threshold} | {' | '.join(map(str, counts))} | {(shown & ~answered).sum()} |")
+            counts = (answered.sum(), (shown & answered).sum(), (shown & answered & right).sum(), (~answered).sum())
+            values = (*(f"{mean:.3f}" for mean in means), threshold, *counts, (shown & ~answered).sum())
+            print(f"| {name} | {' | '.join(map(str, values))} |")
 
 
 if __name__ == "__main__":
