@@ -22,7 +22,7 @@ from polyhop.warehouse.models.local_encoder import MINILM, REINSTALL, TOKENIZER_
 from polyhop.warehouse.models.onnx_session import clean_text, load_tokenizer, open_session
 
 GRAPH_FILE = "reader.onnx"
-GRAPH_SHA256 = "ee1be6381cfb72f394896e0dde2210cbb14acc4163856758fc894a87bc492f33"
+GRAPH_SHA256 = "db068567472090ef4cfcea10a1818d6a12ff66ec951000ac20136cd023083ee2"
 MAX_TOKENS = 256  # of a window with its question; as in training
 _QUESTION, _BRIDGE, _TITLE = 48, 56, 16  # most tokens of each part, as in training
 _KEPT_WINDOWS = 4096  # windows whose logits are kept, some 1 kB each; chosen

@@ -86,12 +86,12 @@ def read_spans(
     near = on_subject(pages, question.names)
     windows = [Window(question.text, part.bridge, part.page.content.title, part.text) for part in parts]
     found = model.logits(windows)
-    repeated = "" if options_of(question) else f" {norm_answer(question.text)} "
+    has_options, asked, words = bool(options_of(question)), stems_of(question.text), f" {norm_answer(question.text)} "
     spans = [
         span
         for part, logits in zip(parts, found, strict=True)
         for span in _spans(part, logits, 0.0 if part.page.rank in near else _OFF_SUBJECT)
-        if f" {norm_answer(span.answer)} " not in repeated
+        if has_options or not (f" {norm_answer(span.answer)} " in words or _repeats(span.answer, asked))
     ]
     if not spans:
         return None
@@ -127,6 +127,12 @@ def parts_of(question: ParsedQuestion, pages: Sequence[ParsedPassage], similar: 
         begin, end = _best_run([len(one.text) + 1 for one in page.sentences], worth, characters)
         parts.append(PassagePart(page, page.sentences[begin:end], bridge, source))
     return parts
+
+
+def _repeats(answer: str, asked: frozenset[str]) -> bool:
+    """Returns whether most content words of an answer are words of the question."""
+    said = stems_of(answer)
+    return 2 * len(said & asked) > len(said)
 
 
 def _bridge(

@@ -279,7 +279,7 @@ def test_an_unavailable_model_leaves_the_question_unanswered_and_the_others_answ
 def test_by_rules_the_best_paths_answer_and_the_span_is_read_from_them() -> None:
     """A triple that paths share is said once."""
     reading = read_by_rules(item([P1, P2], [P3]))
-    assert (reading.answer, reading.kind) == ("Ann Roe", "extracted")
+    assert (reading.guess, reading.kind) == ("Ann Roe", "extracted")
     assert reading.reasoning == "[1] Tactics author Ann Roe. Tactics venue Oslo.\n[2] Views author Bob Low."
     assert [one.hub_id for one in reading.citations] == ["P1", "P2"]
     assert (reading.use, reading.triples) == (None, None)

