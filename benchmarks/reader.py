@@ -27,7 +27,7 @@ from polyhop.schemas.ports import Artefact
 from polyhop.schemas.query import ContextPassage, Question, ReaderResult, ReadingItem, Retrieval
 from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.worker.reading.reader import RuleReader
+from polyhop.worker.reading.reader import LocalReader
 
 T = TypeVar("T")
 GROUPS = 5
@@ -91,7 +91,7 @@ def report_index(arguments: argparse.Namespace) -> None:
     records, _ = read_questions(arguments.questions)
     with open_index(arguments.index, root=arguments.root) as index:
         session = index.session
-        reader = RuleReader(session.published)
+        reader = LocalReader(session.published)
         answerer = session.answerer(arguments.strategy, {})
         asked = [Question(record.question, record.id) for record in records]
         answered = answerer.answer(asked, limit=arguments.passages, read_passages=arguments.passages)
@@ -152,7 +152,7 @@ def report_odd(count: int, most_milliseconds: float) -> None:
     print("\n| text | slowest ms a passage | question |\n|---|---|---|")
     for name, piece in ODD_TEXTS.items():
         text = piece * (CHARACTERS // len(piece))
-        reader = RuleReader(
+        reader = LocalReader(
             CorpusIndex([{"id": "a", "title": "Aa", "text": piece}, {"id": "b", "title": "Bb", "text": piece}])
         )
         context = [ContextPassage(f"p{n}", "Aa" if n % 2 else "Bb", text, n, 1 / n) for n in range(1, count + 1)]
@@ -219,7 +219,7 @@ def report_comparisons(golden: Path, corpus: Path) -> None:
     """Answers of comparison and yes-no questions from their own passages, those of the next questions among them."""
     rows = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()]
     questions = [json.loads(line) for line in golden.read_text(encoding="utf-8").splitlines()]
-    reader = RuleReader(CorpusIndex(rows))
+    reader = LocalReader(CorpusIndex(rows))
     right: Counter[str] = Counter()
     asked: Counter[str] = Counter()
     items = compared_items(questions, rows)

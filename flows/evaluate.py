@@ -77,7 +77,7 @@ def evaluate_index(
     request = with_strategies(settings, request)
     gates = [reporting.parse_gate(text) for text in request.fail_below]
     reporting.check_names(gates, [*labels_of(request), *([CLOSED_BOOK] if request.closed_book else [])])
-    reporting.check_measured(gates, unranked=CLOSED_BOOK, reads=settings.reader.reads)
+    reporting.check_measured(gates, unranked=CLOSED_BOOK, reads=settings.reader.name != "none")
     folder = Layout(settings.root).evaluations
     if request.is_stored:
         evaluations.check_folder(folder)
@@ -149,7 +149,9 @@ def run_evaluation(
             "left_out": left_out,
             "parameters": dict(sorted(request.parameters.items())),
             "settings": answering_settings(settings, published.manifest.settings, request.where),
-            "reader": (settings.models.read or "rules") if settings.reader.reads else "none",
+            "reader": settings.models.read
+            if settings.models.read and settings.reader.name != "none"
+            else settings.reader.name,
             "depth": DEPTH,
             "ranges": _ranges_of(request),
         }
@@ -172,7 +174,7 @@ def _require_encoders(settings: Settings, published: PublishedIndex, variants: C
 
 def _check(settings: Settings, request: requests.EvaluationRequest) -> None:
     """Refuses what can be refused before anything runs."""
-    if request.closed_book and not (settings.reader.reads and settings.models.read):
+    if request.closed_book and (settings.reader.name == "none" or not settings.models.read):
         raise ConfigurationError(
             "--closed-book asks a chat model without passages, so it needs --reader model and models.read."
         )
@@ -361,7 +363,7 @@ def _index_cost(published: PublishedIndex, variant: requests.Variant | None) -> 
 
 
 def _taken(uses: Sequence[ModelUse]) -> dict[str, Any]:
-    """Model use of reading, the warm-up question included; `fallbacks` were read by rules instead."""
+    """Model use of reading, the warm-up question included; `fallbacks` were read without the model instead."""
     spent = sum((use.spent for use in uses), Usage())
     return {
         "model": uses[0].model if uses else None,
@@ -629,8 +631,8 @@ def _tried(settings: Settings, request: requests.TuningRequest) -> tuple[Strateg
     spec, metric = spec_of(label.partition(":")[0].strip()), request.metric
     if metric not in reporting.ALL_METRICS:
         raise ConfigurationError(f"Unknown metric '{metric}' to tune by; metrics: {', '.join(reporting.ALL_METRICS)}.")
-    if metric in reporting.ANSWER_METRICS and not settings.reader.reads:
-        raise ConfigurationError(f"Tuning by {metric} needs answers; use --reader rules or model.")
+    if metric in reporting.ANSWER_METRICS and settings.reader.name == "none":
+        raise ConfigurationError(f"Tuning by {metric} needs answers; use --reader spans or model.")
     if metric in TRIPLE_METRICS and not spec.ranks_triples:
         raise ConfigurationError(
             f"Tuning by {metric} needs ranked triples, but strategy '{spec.name}' ranks passages only."

@@ -77,7 +77,7 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
         key: The same key again submits nothing new and watches the same job.
         skip_bad: Leave out bad questions instead of refusing the file.
         workers: Worker processes to start while no worker serves the queue; 0: rely on others.
-        min_confidence: Show sentences, not a short answer by rules, below this confidence.
+        min_confidence: Show sentences, not a short answer without a model, below this confidence.
         settings: Settings by dotted name, over polyhop.toml and the environment.
         where: Only records that match, like metadata.year >= 2020 AND source = 'news.jsonl'.
     """
@@ -214,7 +214,7 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         parameters: Given to every strategy.
         baseline: The strategies that the others are compared with, separated by commas; default: the first.
         fail_below: Least values, like recall@5=.65 or bridge:em=.1; the run fails below one.
-        min_confidence: Show sentences, not a short answer by rules, below this confidence.
+        min_confidence: Show sentences, not a short answer without a model, below this confidence.
         settings: Settings by dotted name, over polyhop.toml and the environment.
         sample: Ask that many of the questions, chosen at random.
         seed: Of the sample; default: 13.

@@ -211,7 +211,7 @@ def _note(note: Note) -> str:
 def silence(answer: "Answer") -> str:
     """Sentence for an answer without a short answer: the reason, and the best guess."""
     if answer.reading.get("kind") == UNREAD:
-        return "(reading is disabled; --reader rules or --reader model enables it)"
+        return "(reading is disabled; --reader spans or --reader model enables it)"
     if answer.sentences and answer.reading.get("kind") != "generated":
         guess = guess_of(answer)
         best = f"; best guess: {guess}, confidence {answer.reading['confidence']:.2f}" if guess else ""
@@ -221,8 +221,8 @@ def silence(answer: "Answer") -> str:
 
 
 def guess_of(answer: "Answer") -> str:
-    """The guess shown with the sentences; "" below .1, where it is worth nothing (docs/reader.md)."""
-    return "" if answer.answer or (answer.reading.get("confidence") or 0.0) < 0.1 else answer.guess
+    """The guess shown with the sentences, "" beside a short answer."""
+    return "" if answer.answer else answer.guess
 
 
 def certainty(answer: "Answer") -> str:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, Literal, Protocol, TypeVar, cast, get_args, runtime_checkable
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, cast, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +94,32 @@ class Reranker(Protocol):
         ...
 
 
+class Window(NamedTuple):
+    """A part of a passage, as the span model reads it with a question."""
+
+    question: str
+    bridge: str  # A sentence of another passage that leads to this one, "" without one.
+    title: str
+    text: str
+
+
+class SpanLogits(NamedTuple):
+    """Scores of a window's tokens as the first and as the last one of an answer."""
+
+    offsets: Sequence[tuple[int, int]]  # Characters of each token in the window's text.
+    starts: NDArray[np.float64]  # Shape (tokens,).
+    ends: NDArray[np.float64]  # Shape (tokens,).
+    absent: float  # Sum of both scores of "no answer here".
+
+
+class SpanModel(Protocol):
+    """Finds the answer to a question in texts."""
+
+    def logits(self, windows: Sequence[Window]) -> list[SpanLogits]:
+        """One per window, in order; those of one question are given together."""
+        ...
+
+
 class SpreadingDatabase(Protocol):
     """A graph database that holds the version that is asked about, and spreads activation in one query."""
 
@@ -145,6 +171,8 @@ class Services:
     has_two_encoders: bool = False
     # The chat model for reading (models.read); None if none is configured.
     chat: Callable[[], ChatModel | None] = lambda: None
+    # The model that finds spans in passages; None if short answers are not read (reader.name).
+    spans: Callable[[], SpanModel | None] = lambda: None
     # The cross-encoder (models.rerank), opened once per process; None if none is configured.
     reranker: Callable[[], Reranker | None] = lambda: None
     # The Neo4j database that the open version was exported to (NEO4J_URI, NEO4J_PASSWORD…).

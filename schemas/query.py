@@ -238,7 +238,7 @@ def reading_row(reading: ReaderResult, naming: ModelUse | None = None) -> dict[s
     usage = use.usage if use else Usage()
     spent = (use.spent if use else Usage()) + (naming.spent if naming else Usage())
     return {
-        "by": {"generated": "model", UNREAD: "none"}.get(reading.kind, "rules"),
+        "by": {"generated": "model", UNREAD: "none"}.get(reading.kind, "local"),
         "kind": reading.kind,
         "confidence": round(reading.confidence, 4),
         "rule": reading.rule,

@@ -38,8 +38,9 @@ class JobSpec:
     """Settings of a job's questions.
 
     `limit` is the number of passages per question; a higher `priority` goes first; `deadline_seconds` counts from
-    submission; the same `key` again submits nothing and gives the same job; answers by rules below `min_confidence` are
-    left empty (None: as the worker's settings say); `where` is a filter of the passages (None: all).
+    submission; the same `key` again submits nothing and gives the same job; answers without a model below
+    `min_confidence` are left empty (None: as the worker's settings say); `where` is a filter of the passages (None:
+    all).
     """
 
     index: str

@@ -57,7 +57,7 @@ class EvaluationRequest:
     # first.
     baselines: tuple[str, ...] = ()
     fail_below: tuple[str, ...] = ()  # Gates like recall@5=.65 or bridge:em=.1.
-    min_confidence: float | None = None  # Answers by rules below it are left empty; None: as the settings say.
+    min_confidence: float | None = None  # Answers without a model below it are left empty; None: as the settings say.
     is_stored: bool = True  # Whether a run and a report of it are kept under the root.
     sample: int | None = None  # How many questions are asked, chosen at random; None: all.
     seed: int | None = None  # Of the sample; None: 13.

@@ -350,8 +350,8 @@ class ModelSettings(SettingsSection):
     )
     rerank: Annotated[str, ANSWERS] = Field(
         "",
-        description="Cross-encoder of bm25-ce and rrf-ce: a name that fastembed knows (Xenova/ms-marco-MiniLM-L-6-v2), "
-        "or a folder with model.onnx and tokenizer.json; empty: a lexical fallback.",
+        description="Cross-encoder of bm25-ce and rrf-ce: local (the shipped reader), a name that fastembed knows "
+        "(Xenova/ms-marco-MiniLM-L-6-v2), or a folder with model.onnx and tokenizer.json; empty: a lexical fallback.",
     )
     name_questions: Annotated[bool, ANSWERS] = Field(
         default=False,
@@ -468,8 +468,10 @@ class WorkerSettings(SettingsSection):
 class ReaderSettings(SettingsSection):
     """Reading of answers, and its confidence without a model."""
 
-    reads: Annotated[bool, ANSWERS] = Field(
-        default=True, description="Read answers; false ranks passages only (`--reader none`)."
+    name: Annotated[Literal["spans", "sentences", "none"], ANSWERS] = Field(
+        "spans",
+        description="Reader without a model: spans (short answers, and sentences), sentences alone, or none, which "
+        "ranks passages only (`--reader`).",
     )
     min_confidence: Annotated[float, ANSWERS] = Field(
         0.5,

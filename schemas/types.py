@@ -120,7 +120,7 @@ _PARTICIPLES = (
     "following including formed"
 )
 _STOPS_AFTER_HEAD = frozenset((",", *_PARTICIPLES.split()))
-# chosen: a definition is in the first sentence; as many as the reader looks at (reader.md 6.3).
+# chosen: a definition is in the first sentence; as many as the reader looks at (worker/reading/pages.py).
 _LEAD_CHARACTERS = 400
 _NO_TYPE = "no type"
 

@@ -35,9 +35,9 @@ class AnsweredQuestion:
 
     `naming` is what a model took before anything was read: to name the question's names, or to take it apart.
 
-    `seconds` are its parts: retrieval, and reading by rules, as measured for this question; the rest (encoding, texts,
-    a model, a strategy that retrieves whole batches) as its share of what the batch took at once. `total_seconds` of a
-    batch add up to what it took.
+    `seconds` are its parts: retrieval, and reading without a model, as measured for this question; the rest (encoding,
+    texts, a model, a strategy that retrieves whole batches) as its share of what the batch took at once.
+    `total_seconds` of a batch add up to what it took.
     """
 
     question: Question

@@ -4,7 +4,7 @@ import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,15 @@ from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import Fallback, Note, as_row
 from polyhop.schemas.languages import ANALYSERS
 from polyhop.schemas.manifest import VectorRecord
-from polyhop.schemas.ports import IndexReader, Reader, Reranker, RestrictedIndex, Services, SpreadingDatabase
+from polyhop.schemas.ports import (
+    IndexReader,
+    Reader,
+    Reranker,
+    RestrictedIndex,
+    Services,
+    SpanModel,
+    SpreadingDatabase,
+)
 from polyhop.schemas.query import UNREAD, Question, ReaderResult, reading_row
 from polyhop.schemas.settings import ENTITIES, PASSAGES, ModelSettings, Settings, Space
 from polyhop.warehouse.artefacts import GRAPH, LANGUAGE, NAMES
@@ -29,7 +37,7 @@ from polyhop.warehouse.vectors.kinds import space_of
 from polyhop.worker.answer import AnsweredQuestion, Answerer, ClosedBookAnswerer, passage_rows, triple_rows
 from polyhop.worker.questions.parts import ModelNaming, QuestionNaming, RuleNaming, entities_task
 from polyhop.worker.ranking.traversal import connect
-from polyhop.worker.reading.reader import RuleReader
+from polyhop.worker.reading.reader import LocalReader
 from polyhop.worker.strategies.registry import make_reader, require_artefacts, spec_of
 
 
@@ -57,13 +65,6 @@ def open_services(published: PublishedIndex, settings: Settings, closing: ExitSt
 
         return open_chat(settings, Role.READ)
 
-    def open_cross_encoder() -> Reranker | None:
-        if not settings.models.rerank:
-            return None
-        from polyhop.warehouse.models.onnx_session import open_reranker
-
-        return open_reranker(settings.models.rerank, Layout(settings.root).model_cache)
-
     def open_database() -> SpreadingDatabase:
         from polyhop.warehouse.open import find_address
 
@@ -77,7 +78,33 @@ def open_services(published: PublishedIndex, settings: Settings, closing: ExitSt
         and short is not None  # what a question's vector among these depends on:
         and (passages.model, passages.encoder.query_prefix) != (short.model, short.encoder.query_prefix)
     )
-    return Services(encode, has_two, cache(open_read_model), cache(open_cross_encoder), cache(open_database))
+    spans = open_spans if settings.reader.name == "spans" else _no_spans
+    cross_encoder = cache(partial(_open_cross_encoder, settings))
+    opened = (cache(open_read_model), spans, cross_encoder, cache(open_database))
+    return Services(encode, has_two, *opened)
+
+
+def _open_cross_encoder(settings: Settings) -> Reranker | None:
+    if not settings.models.rerank:
+        return None
+    if settings.models.rerank == "local":
+        from polyhop.warehouse.models.span_model import SpanReranker
+
+        return SpanReranker(open_spans())
+    from polyhop.warehouse.models.onnx_session import open_reranker
+
+    return open_reranker(settings.models.rerank, Layout(settings.root).model_cache)
+
+
+def open_spans() -> SpanModel:
+    """The shipped span model, one per process."""
+    from polyhop.warehouse.models.span_model import open_span_model
+
+    return open_span_model()
+
+
+def _no_spans() -> None:
+    """No span model: sentences are the answer."""
 
 
 _PROMPTS = Path(__file__).parent / "reading" / "prompts"
@@ -85,19 +112,19 @@ _PROMPTS = Path(__file__).parent / "reading" / "prompts"
 
 def open_reader(models: ModelSettings, services: Services, index: IndexReader, min_confidence: float) -> Reader:
     """The reader of an open version."""
-    rules = RuleReader(index, services.encode, min_confidence=min_confidence)
+    local = LocalReader(index, services.encode, services.spans(), min_confidence=min_confidence)
     chat = services.chat()
     if chat is None:
-        return rules
+        return local
     from polyhop.warehouse.statements import read_prompt
     from polyhop.worker.reading.models import AnswerChecks, ChainReader, ModelReader
 
     name = "qa.answer.md" if models.read_passages else "qa.chains.md"
     prompt = read_prompt(_PROMPTS / name).in_language_of_question(index.artefact(LANGUAGE))
     if not models.read_passages:
-        return ChainReader(chat, prompt, rules)
+        return ChainReader(chat, prompt, local)
     checks = AnswerChecks(index, services.encode)
-    return ModelReader(chat, prompt, rules, checks, passages=models.read_passages)
+    return ModelReader(chat, prompt, local, checks, passages=models.read_passages)
 
 
 _ENTITIES_PROMPT = Path(__file__).parent / "questions" / "prompts" / "query.entities.md"
@@ -120,7 +147,7 @@ class IndexSession:
 
     With a model for reading (`models.read`), that model reads; with `models.name_questions`, it also finds the names
     in questions for the strategies that start from them. A strategy that declares its own reader is read by it.
-    Without `reader.reads` passages are ranked and there are no answers.
+    With `reader.name` none, passages are ranked and there are no answers.
 
     Attributes:
         index: What is ranked and read: the whole version, or what a filter leaves of it.
@@ -170,7 +197,7 @@ class IndexSession:
         reads: bool = True,
     ) -> Answerer:
         """The strategy, made ready once per set of parameters; without `reads` it ranks passages only."""
-        reads = reads and self.settings.reader.reads
+        reads = reads and self.settings.reader.name != "none"
         key = repr((strategy, sorted(parameters.items()), min_confidence, reads))
         if key not in self._answerers:
             if len(self._answerers) >= KEPT_ANSWERERS:

@@ -524,7 +524,7 @@ def check_measured(gates: Sequence[Gate], *, unranked: str, reads: bool) -> None
     """Refuses gates for what this evaluation does not measure, before anything runs; `unranked` ranks nothing."""
     for gate in gates:
         if gate.metric in ANSWER_METRICS and not reads:
-            raise ConfigurationError(f"--fail-below {gate.metric} needs answers; use --reader rules or model.")
+            raise ConfigurationError(f"--fail-below {gate.metric} needs answers; use --reader spans or model.")
         if gate.strategy == unranked and gate.metric not in ANSWER_METRICS:
             raise ConfigurationError(
                 f"--fail-below cannot judge {gate.metric} of '{unranked}', which ranks no passages; "

@@ -86,8 +86,7 @@ def ask(
 
 def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -> None:
     """The answer for a person, with the texts of its passages by id; with `explain`, how its evidence connects."""
-    print_line(f"Question  {answer.question}")
-    print_block("Answer", f"{answer.answer or silence(answer)}{certainty(answer)}")
+    _print_said(answer)
     reading = answer.reading
     if reading.get("reasoning") and reading.get("model"):  # a model's answer in full sentences
         print_block("", reading["reasoning"])
@@ -107,6 +106,17 @@ def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -
         _print_evidence(answer)
 
 
+def print_short(answer: "Answer") -> None:
+    """The question, the answer and its sentences."""
+    _print_said(answer)
+    _print_sentences(answer)
+
+
+def _print_said(answer: "Answer") -> None:
+    print_line(f"Question  {answer.question}")
+    print_block("Answer", f"{answer.answer or silence(answer)}{certainty(answer)}")
+
+
 def _print_sentences(answer: "Answer") -> None:
     """The values that the answer is made of, then the sentences that it was read from, or that answer instead."""
     stated = [value["sentence"] for value in answer.reading.get("values", ())]
@@ -114,7 +124,7 @@ def _print_sentences(answer: "Answer") -> None:
         print_line(f"  {value['name']}: {value['value']}")
         print_source(value["sentence"])
     if not answer.reading.get("citations") and not (answer.answer and stated):
-        for sentence in answer.sentences[: 1 if answer.answer else None]:
+        for sentence in answer.sentences:
             if sentence not in stated:
                 print_source(sentence, guess_of(answer))
 
@@ -197,7 +207,7 @@ def print_several(several: "SeveralAnswers", texts: Mapping[tuple[str, str], str
     else:
         chosen = several.answers[several.index]
         print_block("Answer", f"{several.answer}{certainty(chosen)}  (from the index {several.index})")
-        for sentence in chosen.evidence["sentences"][:1]:
+        for sentence in chosen.evidence["sentences"]:
             print_source(sentence)
     asked = ", ".join(f"{name}: {one.strategy}, version {one.version}" for name, one in several.answers.items())
     print_line(f"Passages  ({asked})")

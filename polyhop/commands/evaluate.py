@@ -201,7 +201,7 @@ def _print_reading(report: Mapping[str, Any]) -> None:
         print_line(long_answers_sentence(report["long_answers"]))
     for name, taken in report.get("reading", {}).items():
         if taken["model"]:
-            unusable = "left unanswered" if name == CLOSED_BOOK else "read by rules instead"
+            unusable = "left unanswered" if name == CLOSED_BOOK else "read without it instead"
             print_line(
                 f"{name} asked {taken['model']}: {plural(taken['calls'], 'call')}, {taken['cached']} cached, "
                 f"{taken['fallbacks']} {unusable}, {taken['prompt_tokens']} + {taken['completion_tokens']} "

@@ -20,6 +20,7 @@ from polyhop.schemas.records import SourceKind, some_of, source_of, unread_count
 from polyhop.schemas.text import plural
 
 if TYPE_CHECKING:
+    from polyhop.api import Index
     from polyhop.flows.plan import IndexPlan
     from polyhop.flows.reports import IndexReport
     from polyhop.schemas.requests import IndexRequest
@@ -197,8 +198,8 @@ def print_unread(unread: Mapping[str, int], files: Sequence[str]) -> None:
         print_error(f"{things} {was} not read: {unread_words(unread)}: {names}.")
 
 
-def print_report(report: "IndexReport") -> None:
-    """Prints the report of a run as text."""
+def print_report(report: "IndexReport", *, stages: bool = True) -> None:
+    """Prints the report of a run as text, with the seconds of its stages."""
     counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report.counts.items() if count)
     total = sum(report.seconds.values())
     pin = [report.pin_sentence] if report.pin_sentence else []
@@ -218,13 +219,19 @@ def print_report(report: "IndexReport") -> None:
         print_line(f'  records: {changes} (polyhop sql "FROM changes" --index {report.index})')
     for sentence in report.damaged:
         print_line(f"  rebuilt after damage: {sentence}")
+    if stages:
+        _print_stages(report)
+    for sentence in report.model_sentences():
+        print_line(f"  {sentence}")
+    _print_advice(report)
+
+
+def _print_stages(report: "IndexReport") -> None:
+    """Prints the seconds of each stage, and what it computed or reused."""
     for stage, seconds in report.seconds.items():
         computed = f"{report.computed[stage]:,} computed" if stage in report.computed else ""
         origin = "reused from the previous version" if stage in report.reused else computed
         print_line(f"  {stage:<16}{seconds:8.2f} s  {origin}".rstrip())
-    for sentence in report.model_sentences():
-        print_line(f"  {sentence}")
-    _print_advice(report)
 
 
 def _print_advice(report: "IndexReport") -> None:
@@ -349,18 +356,25 @@ def _in_batches(planned: Mapping[str, Any]) -> str:
 
 DEMO_FOLDER = Path(__file__).resolve().parent.parent / "demo"
 DEMO_INDEX = "demo"
+DEMO_QUESTIONS = (
+    "Where was the architect of Flamsteed House in Greenwich born?",
+    "Which opened first, the Menai Suspension Bridge or the Clifton Suspension Bridge?",
+    "Who painted the ceiling of the Sistine Chapel?",
+)
+"""Asked by `polyhop demo`: over two passages, a comparison of values, and one that the corpus does not answer."""
+_COMPARED = ("bridge", "dense")  # strategies of which the demo counts complete rankings
+_FIRST = 5  # passages that are counted
 
 
 def demo(root: Root = None, json: Json = False) -> None:
-    """Index a small corpus that ships with Polyhop and answer a multi-hop question from it."""
+    """Index a small corpus that ships with Polyhop and answer three questions from it."""
     from polyhop.api import open_index
-    from polyhop.commands.ask import print_answer
+    from polyhop.commands.ask import print_short
     from polyhop.flows.index import run_index
     from polyhop.flows.runner import DirectRunner
     from polyhop.schemas.requests import IndexRequest
     from polyhop.warehouse.files.layout import Layout
     from polyhop.warehouse.files.versions import readable_manifest
-    from polyhop.warehouse.index_reader import passage_texts
 
     settings = settings_of(root)
     corpus = DEMO_FOLDER / "corpus.jsonl"
@@ -371,21 +385,40 @@ def demo(root: Root = None, json: Json = False) -> None:
     request = IndexRequest(DEMO_INDEX, corpus, source_name=name, replaces=bool(name))
     with progress() as update:
         report = run_index(settings, request, DirectRunner(update))
-    with (DEMO_FOLDER / "questions.jsonl").open(encoding="utf-8") as file:
-        question = json_module.loads(file.readline())["question"]
+    lines = (DEMO_FOLDER / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    measured = [json_module.loads(line) for line in lines]
     with open_index(DEMO_INDEX, settings=settings) as opened:
-        answer = opened.ask(question, limit=5)
-        texts = passage_texts(opened.session.published, answer.passages)
+        answers = opened.ask_batch(DEMO_QUESTIONS, limit=_FIRST)
+        complete = {strategy: _complete_rankings(opened, strategy, measured) for strategy in _COMPARED}
     if json:
-        print_json({"index": report.to_json(), "ask": answer.to_json()})
+        answered = [answer.to_json() for answer in answers]
+        print_json({"index": report.to_json(), "answers": answered, "questions": len(measured), "complete": complete})
         return
-    print_report(report)
+    print_report(report, stages=False)
+    for answer in answers:
+        print_line()
+        print_short(answer)
     print_line()
-    print_answer(answer, texts, explain=True)
+    counts = ", ".join(f"{strategy} {count}" for strategy, count in complete.items())
+    print_line(
+        f"Of {len(measured)} questions over several passages, the first {_FIRST} hold every passage needed: {counts}"
+    )
+    if report.changed:
+        print_line()
+        print_line("Seconds of each stage of indexing")
+        _print_stages(report)
     print_line()
     print_line("Try next")
     folder = "" if root is None else f" --root {root}"
-    print_line(f"  polyhop ask {shlex.quote(question)} --index demo --strategy dense{folder}")
+    print_line(f"  polyhop ask {shlex.quote(measured[0]['question'])} --index demo --explain{folder}")
     print_line(f"  polyhop eval {DEMO_FOLDER / 'questions.jsonl'} --index demo --strategies bridge,dense,bm25{folder}")
     print_line(f"  polyhop sql 'FROM entities WHERE is_named ORDER BY df DESC LIMIT 10' --index demo{folder}")
     print_line(f"  polyhop index YOUR_CORPUS.jsonl --index mine{folder}")
+
+
+def _complete_rankings(index: "Index", strategy: str, measured: Sequence[Mapping[str, Any]]) -> int:
+    """Counts the questions whose supporting passages are all among the first ones of a strategy."""
+    texts = [row["question"] for row in measured]
+    answers = index.ask_batch(texts, strategy=strategy, limit=_FIRST, reads=False)
+    found = [{passage["id"] for passage in answer.passages} for answer in answers]
+    return sum(ids.issuperset(row["supporting"]) for ids, row in zip(found, measured, strict=True))

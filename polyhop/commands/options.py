@@ -31,7 +31,8 @@ ReaderName = Annotated[
     str | None,
     Option(
         "--reader",
-        help="Reader of the answer: rules, model (models.read; default if it is set), or none (passages only).",
+        help="Reader of the answer: model (models.read; default if it is set), spans (short answers), sentences, or "
+        "none (passages only).",
     ),
 ]
 Uri = Annotated[str | None, Option("--uri", help="Address of the server, bolt://HOST:7687 (or NEO4J_URI).")]
@@ -70,8 +71,8 @@ def with_reader(settings: "Settings", reader: str | None) -> "Settings":
     With `none` a model of the settings still finds the names in questions if it is to (models.name_questions), so that
     passages are ranked as with the reader that the settings name.
     """
-    if reader not in {None, "rules", "model", "none"}:
-        raise ConfigurationError(f"--reader takes rules, model or none, not '{reader}'.")
+    if reader not in {None, "spans", "sentences", "model", "none"}:
+        raise ConfigurationError(f"--reader takes spans, sentences, model or none, not '{reader}'.")
     if reader == "model" and not settings.models.read:
         raise ConfigurationError(
             "--reader model needs a model: set models.read to one as litellm names it (like openai/gpt-4o-mini), "
@@ -79,9 +80,10 @@ def with_reader(settings: "Settings", reader: str | None) -> "Settings":
         )
     if reader is None:
         return settings
-    reads = settings.reader.model_copy(update={"reads": reader != "none"})
-    models = settings.models.model_copy(update={"read": ""}) if reader == "rules" else settings.models
-    return settings.model_copy(update={"reader": reads, "models": models})
+    named = settings.reader.model_copy(update={"name": "spans" if reader == "model" else reader})
+    is_local = reader in {"spans", "sentences"}
+    models = settings.models.model_copy(update={"read": ""}) if is_local else settings.models
+    return settings.model_copy(update={"reader": named, "models": models})
 
 
 def pairs(values: list[str] | None, option: str) -> Mapping[str, str]:

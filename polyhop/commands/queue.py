@@ -274,7 +274,7 @@ def replay(
     print_line(f"Answer    {stored['answer']:<50}{again['answer']}")
     both = (stored, again)
     readings = [one.get("reading") or {} for one in both]
-    by, by_now = (str(model_that_read(reading) or reading.get("by") or "rules") for reading in readings)
+    by, by_now = (str(model_that_read(reading) or reading.get("by") or "local") for reading in readings)
     print_line(f"Read by   {by:<50}{by_now}")
     triples = [[triple_words(row)[:48] for row in one.get("triples") or ()] for one in both]
     passages = [[f"{row['title'][:38]} [{row['id']}]" for row in one["passages"]] for one in both]

@@ -126,11 +126,11 @@ def marked(
 
 
 def _sentences(document: Mapping[str, Any], reading: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The sentence that a short answer was read from, or all that are shown instead of one, with the guess marked."""
+    """The sentences that a short answer was read from, or that are shown instead of one, with the guess marked."""
     stated = [value["sentence"] for value in reading.get("values", ())]
     if (document["answer"] and stated) or reading["citations"]:
         return []  # they say it
-    given = document["evidence"].get("sentences", ())[: 1 if document["answer"] else None]
+    given = document["evidence"].get("sentences", ())
     guess = "" if document["answer"] else document.get("guess", "")
     found = []
     for sentence in given:

@@ -13,7 +13,7 @@ from polyhop.worker.strategies.registry import MODULES as OURS
 from polyhop.worker.strategies.registry import STRATEGIES
 
 PROJECT = Path(__file__).resolve().parents[2]
-MODULES = 242  # 234 before types by networks, clauses, legal forms and schemas of users (decisions 0039, 0040)
+MODULES = 243  # 234 before types by networks, clauses, legal forms and schemas of users (decisions 0039, 0040)
 PRODUCT_LINES = 62_150  # 60,300 before relations of sentences, legal forms and schemas of users (decision 0040)
 SLACK = 1.03  # of the product's lines: a report that is reviewed, not a target to pack lines for
 SETTINGS = 72
@@ -24,7 +24,7 @@ DIALECT = {"pages": 0, "messages": 0, "code": 6}
 QUESTION_DOCSTRINGS = 0  # docstrings that begin with What, Who, Whether, Of, That…
 REPEATED_CLASSES = 0
 IGNORED_IMPORTS = 0
-FILES = {"index": 75, "ask": 59}  # 68 and 58 before decisions 0039 and 0040
+FILES = {"index": 75, "ask": 56}  # 68 for index before decisions 0039 and 0040
 """Files of ours that a command runs through."""
 
 

@@ -18,6 +18,7 @@ from polyhop.schemas.settings import EncoderChoice, ModelSettings
 from polyhop.warehouse.models import encoder_kinds
 from polyhop.warehouse.models.encoder_kinds import EncoderNeeds, OpenedEncoder, open_model
 from polyhop.warehouse.models.onnx_session import FastembedReranker, OnnxReranker
+from polyhop.warehouse.models.span_model import SpanReranker, open_span_model
 from polyhop.warehouse.open_models import current_run, open_embeddings
 from polyhop.worker.strategies.baselines import LexicalReranker
 
@@ -142,11 +143,13 @@ def test_an_expected_dimension_is_kept_to(opened: dict[str, OpenedEncoder]) -> N
         other.encode(["a"])
 
 
-@pytest.fixture(scope="module", params=["folder", "name", "words"])
+@pytest.fixture(scope="module", params=["folder", "name", "local", "words"])
 def reranker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Reranker:
     folder, made = tmp_path_factory.mktemp("reranker"), loaded("unit/warehouse/test_onnx_models.py")
     if request.param == "words":
         return LexicalReranker(MemoryIndex(PASSAGES), 0.2)
+    if request.param == "local":
+        return SpanReranker(open_span_model())
     if request.param == "folder":
         made.save_tokenizer(folder)
         made.save_model(folder / "model.onnx")

@@ -1,4 +1,4 @@
-"""What every Reader does: by rules, by models that mark or write, of hubs and facets."""
+"""What every Reader does: of spans and sentences, by models that mark or write, of hubs and facets."""
 
 import json
 from collections.abc import Sequence
@@ -13,10 +13,11 @@ import polyhop.worker.reading.models
 from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.ports import Reader
 from polyhop.schemas.query import ContextPassage, Question, ReaderResult, ReadingItem, Retrieval, reading_row
+from polyhop.warehouse.models.span_model import open_span_model
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
 from polyhop.worker.reading.models import AnswerChecks, ChainReader, ClosedBookReader, ModelReader
-from polyhop.worker.reading.reader import FacetReader, RuleReader
+from polyhop.worker.reading.reader import FacetReader, LocalReader
 
 FOLDER = Path(polyhop.worker.reading.models.__file__).parent / "prompts"
 INDEX = MemoryIndex(PASSAGES)
@@ -46,29 +47,32 @@ def prompt(name: str) -> Any:
 
 def hubs_by_rules() -> Reader:
     made = loaded("unit/worker/reading/test_hub_reader.py")
-    return HubReader(made.INDEX, HubReadingRule(), None, RuleReader(made.INDEX))
+    return HubReader(made.INDEX, HubReadingRule(), None, LocalReader(made.INDEX))
 
 
 def hubs_by_model(error_class: str = "") -> Reader:
     made = loaded("unit/worker/reading/test_hub_reader.py")
     tasks = prompt("hub.partial"), prompt("hub.final"), prompt("hub.filter")
-    return HubReader(made.INDEX, HubReadingRule(filters=True), HubModel(Echo(error_class), tasks, 6), RuleReader(INDEX))
+    return HubReader(
+        made.INDEX, HubReadingRule(filters=True), HubModel(Echo(error_class), tasks, 6), LocalReader(INDEX)
+    )
 
 
 def readers(error_class: str = "") -> dict[str, Any]:
     """Those that ask a chat model, by name."""
     return {
-        "model": lambda: ModelReader(Echo(error_class), prompt("qa.answer"), RuleReader(INDEX), AnswerChecks(INDEX)),
-        "chains": lambda: ChainReader(Echo(error_class), prompt("qa.chains"), RuleReader(INDEX), budget_tokens=2000),
+        "model": lambda: ModelReader(Echo(error_class), prompt("qa.answer"), LocalReader(INDEX), AnswerChecks(INDEX)),
+        "chains": lambda: ChainReader(Echo(error_class), prompt("qa.chains"), LocalReader(INDEX), budget_tokens=2000),
         "closed book": lambda: ClosedBookReader(Echo(error_class), prompt("qa.closed_book")),
         "hubs by model": lambda: hubs_by_model(error_class),
     }
 
 
 OPENED: dict[str, Any] = {
-    "rules": lambda: RuleReader(INDEX),
+    "sentences": lambda: LocalReader(INDEX),
+    "spans": lambda: LocalReader(INDEX, None, open_span_model()),
     "hubs by rules": hubs_by_rules,
-    "facets": lambda: FacetReader("short", RuleReader(INDEX)),
+    "facets": lambda: FacetReader("short", LocalReader(INDEX)),
     **readers(),
 }
 

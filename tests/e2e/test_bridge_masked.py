@@ -330,7 +330,7 @@ def test_a_plain_version_ranks_and_masks_alike(
 ) -> None:
     root = request.getfixturevalue(corpus)
     texts = [record.question for record in read_questions(root / "questions.jsonl")[0]][::step]
-    with open_index("with", settings=Settings(root=root, reader=ReaderSettings(reads=False))) as index:
+    with open_index("with", settings=Settings(root=root, reader=ReaderSettings(name="none"))) as index:
         answers, plain = index.ask_batch(texts, strategy=NAME, limit=FIRST), plain_on(index, PlainBridgeMasked)
         expected = [plain.ask(text, FIRST) for text in texts]
     notes = ({note["label"]: note["text"] for note in answer.evidence["notes"]} for answer in answers)
@@ -349,7 +349,7 @@ def test_a_plain_version_of_bridge_ranks_alike(request: pytest.FixtureRequest, c
     texts = [record.question for record in read_questions(root / "questions.jsonl")[0]]
     # without names, whose capitals are gone, as other corpora's questions
     texts = [*texts[::2], *(text.lower() for text in texts[1::2])]
-    with open_index("with", settings=Settings(root=root, reader=ReaderSettings(reads=False))) as index:
+    with open_index("with", settings=Settings(root=root, reader=ReaderSettings(name="none"))) as index:
         answers, plain = index.ask_batch(texts, strategy="bridge", limit=FIRST), plain_on(index, PlainBridge)
         expected = [plain.ask(text, FIRST)[0] for text in texts]
     assert [[passage["id"] for passage in answer.passages] for answer in answers] == expected
@@ -359,7 +359,7 @@ def test_a_plain_version_of_bridge_ranks_alike(request: pytest.FixtureRequest, c
 @pytest.mark.shared_data
 def test_musique_s_gold_passages_are_found_as_ever(musique: Path) -> None:
     """The floors of bridge-masked.md 6 for the whole set (measured .868, .907); of the part just below .910, .952."""
-    settings = Settings(root=musique, reader=ReaderSettings(reads=False))
+    settings = Settings(root=musique, reader=ReaderSettings(name="none"))
     request = EvaluationRequest(musique / "questions.jsonl", "with", (NAME, "bridge"))
     report = run_evaluation(settings, request).report
     means = report["strategies"]

@@ -163,14 +163,14 @@ def test_without_a_reader_nothing_is_asked(evaluated: Read, command: Command, mo
     ask = ("ask", QUESTIONS[1]["question"], "--index", "towns", "--strategy", "bm25", "--reader", "none")
     answer = json.loads(command(*ask, "--json").stdout)
     assert (answer["answer"], answer["reading"]["by"], answer["reading"]["kind"]) == ("", "none", "unread")
-    assert "(reading is disabled; --reader rules or --reader model enables it)" in command(*ask).stdout
+    assert "(reading is disabled; --reader spans or --reader model enables it)" in command(*ask).stdout
     assert model_server.count("qa.answer") == 0
 
 
 def test_what_does_not_go_together_is_refused_in_one_sentence(command: Command) -> None:
     for options, sentence in (
         (("--reader", "none", "--closed-book"), "--closed-book asks a chat model without passages"),
-        (("--reader", "none", "--fail-below", "f1=.1"), "--fail-below f1 needs answers; use --reader rules or model"),
+        (("--reader", "none", "--fail-below", "f1=.1"), "--fail-below f1 needs answers; use --reader spans or model"),
         (("--closed-book", "--fail-below", "closed-book:mrr=.1"), "cannot judge mrr of 'closed-book'"),
     ):
         done = command("eval", "questions.jsonl", "--index", "towns", "--strategies", "bm25", *options)

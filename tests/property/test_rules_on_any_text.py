@@ -29,12 +29,12 @@ from polyhop.warehouse.files.web_pages import read_html, read_markdown
 from polyhop.warehouse.name_judge import span_flags
 from polyhop.warehouse.names import LanguageNames, RegexNames
 from polyhop.worker.questions.parts import RuleNaming
-from polyhop.worker.reading.candidates import find_candidates
 from polyhop.worker.reading.comparisons import compute
 from polyhop.worker.reading.models import lines_within_tokens, within_tokens
 from polyhop.worker.reading.pages import Similarity, StemWeights, own_page, pages_of
-from polyhop.worker.reading.question import ParsedQuestion, asked_of, parse_question
-from polyhop.worker.reading.reader import RuleReader
+from polyhop.worker.reading.question import ParsedQuestion, parse_question
+from polyhop.worker.reading.reader import LocalReader
+from polyhop.worker.reading.spans import parts_of
 from polyhop.worker.reading.word_lists import country_mentions
 
 pytestmark = pytest.mark.rare
@@ -98,8 +98,9 @@ PAGES = pages_of(page_context("Al (1 May 1815 – 1852) was a British writer, bo
 
 
 def read_page(text: str) -> None:
-    for page in pages_of(page_context(text)):
-        find_candidates(ASKED, page)
+    pages = pages_of(page_context(text))
+    parts_of(ASKED, pages, SIMILAR)
+    for page in pages:
         for compared in COMPARED:
             compute(compared, [page], SIMILAR)
         page.mentions(("al", "new york"))
@@ -108,9 +109,7 @@ def read_page(text: str) -> None:
 def ask(text: str) -> None:
     question = parsed(text)
     compute(question, PAGES, SIMILAR)
-    asked_of(question)
-    for page in PAGES:
-        find_candidates(question, page)
+    parts_of(question, PAGES, SIMILAR)
 
 
 def place_statements(text: str) -> None:
@@ -323,7 +322,7 @@ def test_extraction_by_rules_fails_on_no_passage(title: str, text: str) -> None:
 @example("Is OF or Ada older?", [("OF", "OF (1 ) was born."), ("Ada", "Ada (born 1815) is a writer.")])
 def test_any_question_about_any_passages_is_read(question: str, pages: list[tuple[str, str]]) -> None:
     rows = [(f"p{number}", title, text) for number, (title, text) in enumerate(pages)]
-    reader = RuleReader(MemoryIndex(rows, artefacts=()))
+    reader = LocalReader(MemoryIndex(rows, artefacts=()))
     context = [ContextPassage(*row, rank, 1.0) for rank, row in enumerate(rows, start=1)]
     (reading,) = reader.read([ReadingItem(Question(question, "q"), Retrieval(()), context)])
     texts = {passage_id: text for passage_id, _, text in rows}

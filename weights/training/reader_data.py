@@ -19,9 +19,9 @@ from polyhop.worker.reading.question import YES_NO, parse_question
 from weights.training.reader_chains import TWO_HOPS, GeneratedQuestion, generate_questions, pages_of
 from weights.training.reader_text import (
     Featurizer,
-    InputRow,
     TrainingPassage,
     TrainingQuestion,
+    TrainingRow,
     WordWeights,
     bridging_sentence,
     content_words,
@@ -189,7 +189,7 @@ class GroupBuilder:
         self._features = featurizer
         self.weights = weights
 
-    def rows(self, question: TrainingQuestion, rng: random.Random) -> tuple[InputRow, ...]:
+    def rows(self, question: TrainingQuestion, rng: random.Random) -> tuple[TrainingRow, ...]:
         """Input rows of one group: two or three passages, or four windows of sentences."""
         is_windowed = rng.random() < WINDOWED
         is_answerable = rng.random() >= UNANSWERABLE

@@ -28,6 +28,7 @@ from weights.training.reader_scores import best_answer, scores_of
 
 Tensors = Mapping[str, NDArray[np.float32]]
 _READ_SHAPES = ((5, 64), (4, 80), (2, 160))  # passages and tokens of a question at reading time
+DYNAMIC = "shared-dynamic-int8"
 LARGE = 100_000  # numbers; smaller tensors stay float32 in every file
 
 
@@ -140,17 +141,21 @@ def shared_with_encoder(model: Any, encoder: Path) -> Any:
     return copied
 
 
-def write_dynamic_int8(source: Path, target: Path) -> None:
+def write_dynamic_int8(source: Path, target: Path, encoder: Path) -> None:
     """Writes the graph with 8-bit weights per channel, products of integers; scales of activations are taken per call.
 
-    Weights have 7 bits of range, so that CPUs without VNNI do not saturate.
+    Weights have 7 bits of range, so that CPUs without VNNI do not saturate. The vectors of words and positions are read
+    out of the encoder's file.
     """
+    import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     quantize_dynamic(
-        source, target, op_types_to_quantize=["MatMul", "Attention", "Gather"], per_channel=True, reduce_range=True,
+        source, target, op_types_to_quantize=["MatMul", "Attention"], per_channel=True, reduce_range=True,
         weight_type=QuantType.QInt8, extra_options={"DefaultTensorType": TensorProto.FLOAT},
     )  # fmt: skip
+    shared = shared_with_encoder(onnx.load(target), encoder)
+    target.write_bytes(shared.SerializeToString(deterministic=True))
 
 
 def write_candidates(tensors: Tensors, folder: Path, encoder: Path) -> dict[str, Path]:
@@ -166,10 +171,10 @@ def write_candidates(tensors: Tensors, folder: Path, encoder: Path) -> dict[str,
         "shared-float16": with_float16_weights(shared),
         "shared-int8": with_int8_weights(shared),
     }
-    paths = {kind: folder / f"reader.{kind}.onnx" for kind in (*made, "dynamic-int8")}
+    paths = {kind: folder / f"reader.{kind}.onnx" for kind in (*made, DYNAMIC)}
     for kind, graph in made.items():
         paths[kind].write_bytes(graph.SerializeToString(deterministic=True))
-    write_dynamic_int8(paths["float32"], paths["dynamic-int8"])
+    write_dynamic_int8(paths["float32"], paths[DYNAMIC], encoder)
     return paths
 
 

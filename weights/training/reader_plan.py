@@ -21,7 +21,7 @@ from polyhop.schemas.text import norm_simple
 from weights.training import reader_data
 from weights.training.reader_chains import ONE_HOP, TWO_HOPS
 from weights.training.reader_records import COMPANY, TABLES, company_questions, table_questions
-from weights.training.reader_text import Featurizer, InputRow, TrainingQuestion, WordWeights, bridging_sentence
+from weights.training.reader_text import Featurizer, TrainingQuestion, TrainingRow, WordWeights, bridging_sentence
 
 MIXTURE = {
     "squadshifts-new_wiki": 0.24, "squad1.1-train-part": 0.15, reader_data.HOTPOTQA: 0.17,
@@ -40,7 +40,7 @@ DEV_PASSAGES, DEV_LENGTH, UNANSWERABLE_DEV = 5, 192, 20
 """Passages of a dev question and tokens of each, as the prototype read them; questions of a source without answer."""
 
 Arrays = dict[str, NDArray[Any]]
-Group = tuple[tuple[InputRow, ...], int]  # its rows, and the number of its source
+Group = tuple[tuple[TrainingRow, ...], int]  # its rows, and the number of its source
 
 
 @dataclass(slots=True)

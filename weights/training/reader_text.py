@@ -1,7 +1,4 @@
-"""Text of the reader's inputs: passages, bridging sentences, windows and token features.
-
-An input is `[CLS] question (bridging sentence) [SEP] title. text [SEP]`; segment 0 ends with the first `[SEP]`.
-"""
+"""Text of the reader's inputs: passages, bridging sentences, windows and token features."""
 
 import math
 import random
@@ -15,10 +12,10 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from polyhop.schemas.names import split_sentences
+from polyhop.schemas.ports import Window
 from polyhop.schemas.text import fold, without_last_parenthesis
+from polyhop.warehouse.models.span_model import input_row
 
-CLS, SEP = 101, 102  # BERT's vocabulary
-QUESTION_PIECES, BRIDGE_PIECES, TITLE_PIECES = 48, 56, 16  # word pieces kept of each, as the prototype had them
 LEAST_BRIDGE = 0.1  # share of the question's idf that a bridging sentence holds; chosen
 _WORD = re.compile(r"\w+")
 _FUNCTION_WORDS = frozenset(
@@ -54,7 +51,7 @@ class TrainingQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class InputRow:
+class TrainingRow:
     """Token features of one passage: its ids, the ends of segment 0 and of the passage's pieces, gold pieces."""
 
     ids: tuple[int, ...]
@@ -143,7 +140,7 @@ class Featurizer:
 
     def row(
         self, question: str, bridge: str, passage: TrainingPassage, length: int, rng: random.Random | None = None
-    ) -> InputRow:
+    ) -> TrainingRow:
         """The input row of a passage, at most `length` tokens.
 
         Args:
@@ -153,23 +150,28 @@ class Featurizer:
             length: Most tokens of the row.
             rng: Places the window in a longer passage, around an answer if there is one; None means its beginning.
         """
-        asked = self._encode(question)[0][:QUESTION_PIECES]
-        bridging = self._encode(bridge)[0][:BRIDGE_PIECES] if bridge else ()
-        title = self._encode(f"{passage.title}.")[0][:TITLE_PIECES] if passage.title else ()
-        ids, offsets = self._encode(passage.text)
-        gold = [span for span in (_pieces_of(offsets, span) for span in passage.spans) if span is not None]
-        room = length - 3 - len(asked) - len(bridging) - len(title)
-        start = _window_start(len(ids), room, gold, rng)
-        ids, offsets = ids[start : start + room], offsets[start : start + room]
-        head = (CLS, *asked, *bridging, SEP, *title)
-        shift = len(head) - start
-        return InputRow(
-            ids=(*head, *ids, SEP),
-            segment=2 + len(asked) + len(bridging),
-            first=len(head),
-            last=len(head) + len(ids),
-            offsets=offsets,
-            gold=tuple((a + shift, b + shift) for a, b in gold if a >= start and b < start + len(ids)),
+        gold = [
+            pieces
+            for pieces in (_pieces_of(self._encode(passage.text)[1], span) for span in passage.spans)
+            if pieces is not None
+        ]
+        start = 0
+
+        def begin(pieces: int, room: int) -> int:
+            nonlocal start
+            start = _window_start(pieces, room, gold, rng)
+            return start
+
+        row = input_row(self._encode, Window(question, bridge, passage.title, passage.text), length, begin)
+        last = len(row.ids) - 1
+        shift = row.first - start
+        return TrainingRow(
+            ids=row.ids,
+            segment=row.segment,
+            first=row.first,
+            last=last,
+            offsets=tuple(row.offsets),
+            gold=tuple((a + shift, b + shift) for a, b in gold if a >= start and b + shift < last),
         )
 
 

@@ -2,7 +2,7 @@
 
 A question is parsed once: its options, and what is wanted of them. The value of an option is the date or number whose
 sentence is nearest to the question with the option instead of its wh-word. Without all values, or where they do not
-differ, nothing is computed. Source: reader.md 6.4, measured on HotpotQA and 2Wiki.
+differ, nothing is computed. Source: reader.md, Computed answers; measured on HotpotQA and 2Wiki.
 """
 
 import re

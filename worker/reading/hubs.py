@@ -39,7 +39,7 @@ from polyhop.worker.reading.models import (
     use_of,
     within_tokens,
 )
-from polyhop.worker.reading.reader import RuleReader
+from polyhop.worker.reading.reader import LocalReader
 
 REPLY_TOKENS = 1_024  # Longest reply of a step.
 _SCHEMA_VERSION = 1  # of the replies' forms: part of the cache's key, raised with every change; algorithms.md 0.3.
@@ -324,7 +324,7 @@ class HubReader:
         self._most_calls = model.most_calls if model else 0
         # Spans are read by rules: of a reader that asks a model by its own fallback, as that is configured.
         fallback = configured.fallback if isinstance(configured, AskingReader) else None
-        self._spans = fallback or (RuleReader(index) if configured.batches else configured)
+        self._spans = fallback or (LocalReader(index) if configured.batches else configured)
 
     @property
     def batches(self) -> bool:

@@ -1,7 +1,7 @@
-"""Passages of a context as the rules read them: sentences, names, own pages, subjects, and the best pair of sentences.
+"""Passages of a context as the reader reads them: sentences, names, kinds of pages, and the sentences that say most.
 
 At most `MOST_CHARACTERS` of a passage and `MOST_SENTENCES` of its sentences are read, so that a text without a full
-stop costs no more than a page; offsets hold in the whole passage, because only its end is cut. Source: reader.md 6.
+stop costs no more than a page; offsets hold in the whole passage, because only its end is cut. Source: reader.md.
 """
 
 import re
@@ -21,20 +21,10 @@ from polyhop.schemas.query import ContextPassage, Question, Sentence
 from polyhop.schemas.text import fold
 from polyhop.schemas.types import PERSON, title_type
 from polyhop.worker.reading.question import stem_of, stems_of
-from polyhop.worker.reading.word_lists import words
-
-_PLURALS = (("ies", "y"), ("es", ""), ("s", ""), ("men", "man"))
-
-
-@lru_cache(maxsize=1 << 15)
-def singulars(word: str) -> frozenset[str]:
-    """A noun as it stands and what it may be the plural of."""
-    return frozenset({word, *(word.removesuffix(end) + new for end, new in _PLURALS if word.endswith(end))})
-
 
 MOST_CHARACTERS = 4_000  # see above; chosen: some 600 words, several times a passage of the corpora here
 MOST_SENTENCES = 60  # see above; chosen: of some 65 characters, as many as MOST_CHARACTERS hold
-LEAD_SENTENCES = 2  # reader.md, steps (6).
+LEAD_SENTENCES = 2  # of a page that say what it is about; chosen
 LEAD_CHARACTERS = 600  # chosen: two long sentences; bounds a lead without a full stop
 _LINES = re.compile(r"[^\n]+")
 _ROW = re.compile(r"^(?:\| )*([^|\n]*[^|\s]) \| ", re.MULTILINE)
@@ -59,7 +49,6 @@ class _WordStems(dict[str, tuple[str, ...]]):
 
 
 _STEMS = _WordStems()
-_PRONOUNS = {"he": "he", "she": "she", "it": "it", "they": "they", "his": "he", "her": "she", "its": "it"}
 
 
 @dataclass(eq=False)
@@ -151,12 +140,6 @@ class PassageContent:
         return self.title_stems.union(*(sentence.word_indices for sentence in self.sentences))
 
     @cached_property
-    def pronoun(self) -> str:
-        """The pronoun that stands for the page's subject: the one that it uses first, "" if it uses none."""
-        said = (sentence.text[start:end].lower() for sentence in self.sentences for start, end in sentence.words)
-        return next((_PRONOUNS[word] for word in said if word in _PRONOUNS), "")
-
-    @cached_property
     def kinds(self) -> frozenset[str]:
         """Words that the title and the first definition (`is a suspension bridge`) call the page's subject by."""
         return own_page(self.title, self.lead).kinds.union(*(key.split() for key in self.title_keys))
@@ -211,11 +194,30 @@ def pages_of(context: Sequence[ContextPassage]) -> list[ParsedPassage]:
     return [ParsedPassage(passage, rank) for rank, passage in enumerate(context)]
 
 
-# Source: reader.md 6.3 (person, location). Decided here: definitions are kept for the last `MOST_KEPT` pages.
+def on_subject(pages: Sequence[ParsedPassage], names: Sequence[Mention]) -> frozenset[int]:
+    """Ranks of the passages that say a name of the question, or whose title one of these says; all if none does.
+
+    A passage about another project of the same kind is none of them. Source: reader.md, Subject.
+    """
+    keys = [name.key for name in names]
+    reached = {page.rank: page for page in pages if not set(keys).isdisjoint(page.title_keys) or page.mentions(keys)}
+    if not reached:
+        return frozenset(page.rank for page in pages)
+    latest = list(reached.values())
+    while latest:
+        named = [
+            page for page in pages if page.rank not in reached and any(p.mentions(page.title_keys) for p in latest)
+        ]
+        reached |= {page.rank: page for page in named}
+        latest = named
+    return frozenset(reached)
+
+
+# Source: reader.md, Computed answers. Decided here: definitions are kept for the last `MOST_KEPT` pages.
 
 MOST_KEPT = 50_000  # see above; 20 MB of ASCII (`_LEAD` characters each); chosen
-_LEAD = 400  # characters; reader.md 6.6, type.
-_DEFINITION_CHARACTERS = 160  # reader.md 6.6, type.
+_LEAD = 400  # characters of a page that may define its subject; chosen
+_DEFINITION_CHARACTERS = 160  # of a definition that are read; chosen
 _PARENTHESES = re.compile(r"\([^()]*\)")
 _IN_TITLE = re.compile(r"\(([^()]*)\)")
 _DEFINITION = re.compile(r"\b(?:is|was|are|were)\b(?:\s+(?:an?|the|one\s+of)\b)?")
@@ -251,76 +253,6 @@ def own_page(title: str, lead: str) -> OwnPage:
         kind, sureness = title_type(title, keys[-1], lead)
         is_person = kind == PERSON and sureness >= _SURE
     return OwnPage(is_person, kinds)
-
-
-class CorpusPages:
-    """The pages of an open version by title key; thread-safe as far as its answers go, they never change."""
-
-    def __init__(self, index: IndexReader) -> None:
-        self._index = index
-        self._leads: dict[int, str] = {}
-
-    @cached_property
-    def _first(self) -> dict[str, int]:
-        """Number of the first passage with each title key."""
-        first: dict[str, int] = {}
-        for number, title in enumerate(self._index.passage_titles):
-            for key in title_keys(title):
-                first.setdefault(key, number)
-        return first
-
-    def prepare(self, keys: Iterable[str]) -> None:
-        """Reads the pages of these names that were not read yet, all at once."""
-        numbers = {self._first[key] for key in keys if key in self._first}
-        missing = sorted(number for number in numbers if number not in self._leads)
-        if missing:
-            for number, (_, _, text) in zip(missing, self._index.passages(missing), strict=True):
-                if len(self._leads) >= MOST_KEPT:
-                    self._leads.clear()
-                self._leads[number] = text[:_LEAD]
-
-    def find(self, key: str) -> OwnPage | None:
-        """Facts from the page of a name; None if there is none."""
-        number = self._first.get(key)
-        if number is None:
-            return None
-        lead = self._leads.get(number)
-        if lead is None:
-            lead = self._index.passages([number])[0][2][:_LEAD]
-        return own_page(self._index.passage_titles[number], lead)
-
-
-# Source: reader.md 6.5. `he`, `she`, `it`, `they` refer to the page's subject if the page uses that pronoun first.
-
-_FAR = 60  # characters; chosen: room for `In the spring of 1889`
-
-
-def subject_span(page: PassageContent, sentence: PassageSentence) -> tuple[int, int] | None:
-    """Span of the page's subject at the start of a sentence, after `In 1889` and the like; None without one.
-
-    That is a pronoun, the page's title, a name that ends with it (`the architect Jørn Utzon`), or in the first sentence
-    any name and `the` with a noun before a verb.
-    """
-    text, spans = sentence.text, sentence.words
-    first = 0
-    if spans and text[slice(*spans[0])].lower() in words("prepositions"):
-        comma = text.find(", ", 0, _FAR) % len(text)
-        opens = (n for n, (a, b) in enumerate(spans) if a > comma or (a < _FAR and text[a:b] in _PRONOUNS))
-        first = next(opens, len(spans))
-    if first == len(spans):
-        return None
-    start, end = spans[first]
-    low = text[start:end].lower()
-    if low in _PRONOUNS:
-        return (start, end) if low == page.pronoun else None
-    begin = spans[first + 1][0] if low == "the" and first + 1 < len(spans) else start
-    name = next((one for one in sentence.names if one.start in (start, begin)), None)
-    if name is None or text.startswith(("'", "’"), name.end):
-        following = [text[slice(*span)] for span in spans[first + 1 : first + 3]]
-        is_noun = low == "the" and len(following) == 2 and following[1] in words("auxiliaries")
-        return (start, spans[first + 1][1]) if is_noun and name is None and not sentence.number else None
-    is_own = any(f" {name.key} " in f" {key} " or name.key.endswith(f" {key}") for key in page.title_keys)
-    return (start, name.end) if is_own or not sentence.number else None
 
 
 # Source: reader.md, The sentence first. Two sentences together hold the right answer about twice as often as the best.

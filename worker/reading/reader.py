@@ -1,63 +1,68 @@
-"""The reader without a model: an answer computed from values, else sentences and the candidate that fits best.
+"""The reader without a language model: an answer computed from values, else a span of the passages.
 
 Source: reader.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from math import exp
 from typing import Any
-
-import numpy as np
 
 from polyhop.schemas.evidence import Note
 from polyhop.schemas.languages import AUTO, ENGLISH, detected
-from polyhop.schemas.ports import Encode, IndexReader, Reader
-from polyhop.schemas.query import Citation, ComparedValue, Question, ReaderResult, ReadingItem
-from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of, vectors_of
-from polyhop.worker.reading.candidates import PHRASE, Situation, choose, evidence, features_of, find_candidates
+from polyhop.schemas.ports import Encode, IndexReader, Reader, SpanModel
+from polyhop.schemas.query import Citation, ComparedValue, Question, ReaderResult, ReadingItem, Sentence
+from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of
 from polyhop.worker.reading.comparisons import compute
-from polyhop.worker.reading.pages import CorpusPages, ParsedPassage, Similarity, StemWeights, pages_of
-from polyhop.worker.reading.question import ParsedQuestion, parse_question, stems_of
+from polyhop.worker.reading.pages import ParsedPassage, PassageSentence, Similarity, StemWeights, on_subject, pages_of
+from polyhop.worker.reading.question import YES_NO, ParsedQuestion, parse_question, stems_of
+from polyhop.worker.reading.spans import SpanAnswer, read_spans
 
 ANALYSER = "stems"
 MIN_CONFIDENCE = 0.5
-"""A short answer below it is a guess, and the sentences are the answer. Source: reader.md, Confidence and silence."""
+"""A short answer below it is a guess, and the sentences are the answer. Source: reader.md, Confidence."""
 NOTHING = 0.1  # A sentence that says less of the question's words (by idf) is not shown: nothing was found.
-_WORTHLESS = 0.03  # The sentence of a guess below it is not shown; chosen: right in 1 of 20.
+_MOST_SENTENCES = 3  # shown; chosen: people read three
 
-NOT_ENGLISH = ReaderResult("", notes=(Note("Reader", "the rules read English only; a model reads other languages"),))
+NOT_ENGLISH = ReaderResult(
+    "", notes=(Note("Reader", "answers are read in English only; a model reads other languages"),)
+)
 """In an index of another language, and with `auto` for a question that is not English."""
 
 _KEPT_QUESTIONS = 64  # Questions that stay parsed: HubLink reads a question once for each hub.
 
 
-class RuleReader:
-    """Reads short answers by rules and linear features.
+class LocalReader:
+    """Reads short answers without a language model: computed from values, else spans of the passages.
 
-    The other questions of the batch change nothing. A short answer comes with its kind
-    ("computed" or "extracted"), its confidence and sentences. Below `min_confidence` it is a guess: the sentences,
-    those that say most of the question together, are the answer. A question without a content word has none.
+    The other questions of the batch change nothing. A short answer comes with its kind ("computed" or "extracted"),
+    its confidence and sentences. Below `min_confidence` it is a guess, and the sentences are the answer.
 
     Args:
-        index: The open version: idf, vectors and the corpus's own pages of names.
+        index: The open version: idf and names of the corpus.
         encode: Encodes sentences as its vectors were; None: words are counted instead.
+        model: Scores spans; None: sentences are the answer.
         min_confidence: Short answers below it are guesses.
 
-    Source: reader.md. Cost: O(characters of the context) per question.
+    Source: reader.md. Cost: one call of the model, linear in the characters of at most five windows.
     """
 
     batches = False
 
     def __init__(
-        self, index: IndexReader, encode: Encode | None = None, *, min_confidence: float = MIN_CONFIDENCE
+        self,
+        index: IndexReader,
+        encode: Encode | None = None,
+        model: SpanModel | None = None,
+        *,
+        min_confidence: float = MIN_CONFIDENCE,
     ) -> None:
-        self._index = index
         self.min_confidence = min_confidence
-        self._corpus = CorpusPages(index)
+        self._model = model
         has_stems = f"lexical:{ANALYSER}" in index.artefacts
-        idf = StemWeights(index.artefact(lexical_of(ANALYSER)) if has_stems else None)
-        self._similar = Similarity(index, encode, idf)
+        self._idf = StemWeights(index.artefact(lexical_of(ANALYSER)) if has_stems else None)
+        self._similar = Similarity(index, encode, self._idf)
         self._language = index.artefact(LANGUAGE)
         # a function of the index, not a method: a cache that leads back to its reader would hold the index when closed
         self._parsed = lru_cache(maxsize=_KEPT_QUESTIONS)(partial(_parsed, index))
@@ -72,36 +77,48 @@ class RuleReader:
             return NOT_ENGLISH
         pages = pages_of(item.context)
         parsed = self._parsed(question.text)
-        if not pages or not parsed.main_stems:
+        if not pages or not stems_of(question.text):
             return ReaderResult("")
-        cosines = self._cosines(question, pages)
         computed = compute(parsed, pages, self._similar)
         if computed is not None and computed.answer:
             from_values = tuple(dict.fromkeys(one.sentence for one in computed.values if one.sentence is not None))
             confidence = computed.confidence
             reading = ReaderResult(computed.answer, confidence, from_values, "computed", confidence=confidence)
             return replace(self._shown(reading), rule=computed.rule, values=computed.values)
-        best_three = self._similar.best_sentences(question, pages)
-        sentences = [one.page.cite(one.sentence) for one in best_three if one.share >= NOTHING]
-        pair = [one.page.cite(one.sentence) for one in best_three[:2] if one.share >= NOTHING]
-        if computed is not None:
-            stated = [value.sentence for value in computed.values if value.sentence is not None]
-            shown = tuple(dict.fromkeys((*stated, *pair)))
-            return ReaderResult("", sentences=shown, rule=computed.rule, values=computed.values)
-        candidates = [candidate for page in pages for candidate in find_candidates(parsed, page)]
-        self._corpus.prepare(candidate.key for candidate in candidates if candidate.span.kind != PHRASE)
-        situation = Situation(parsed, pages, cosines, self._similar.idf, self._corpus)
-        rows = features_of(situation, candidates)
-        best = choose(candidates, rows, evidence(situation, candidates, rows))
-        if best is None:
-            return ReaderResult("", sentences=tuple(sentences))
-        own = best.candidate.page.cite(best.candidate.sentence)
-        confidence = round(best.confidence(is_shown=own in pair, is_one_step=situation.asked.is_one_step), 6)
-        after = (*sentences, own) if confidence >= _WORTHLESS else tuple(sentences)
-        shown = tuple(dict.fromkeys((own, *pair) if confidence >= self.min_confidence else after))
-        return self._shown(
-            ReaderResult(best.candidate.span.answer, best.score, shown, "extracted", confidence=confidence)
-        )
+        found = read_spans(parsed, pages, self._similar, self._model) if self._model is not None else None
+        reading = ReaderResult("")
+        if found is not None and parsed.expected != YES_NO:
+            best, confidence = found.best, round(confidence_of(found), 6)
+            reading = ReaderResult(best.answer, best.score, (), "extracted", confidence=confidence)
+            if computed is None and confidence >= self.min_confidence:
+                leading = () if best.part.source is None else (best.part.source[0].cite(best.part.source[1]),)
+                return replace(reading, sentences=(*leading, best.part.page.cite(best.sentence)))
+        relevant = self._relevant(question, parsed, pages, found)
+        reading = replace(reading, answer="", guess=reading.answer, sentences=tuple(relevant))
+        if computed is None:
+            return reading
+        stated = [value.sentence for value in computed.values if value.sentence is not None]
+        shown = tuple(dict.fromkeys((*stated, *relevant)))[:_MOST_SENTENCES]
+        return replace(reading, sentences=shown, rule=computed.rule, values=computed.values)
+
+    def _relevant(
+        self, question: Question, parsed: ParsedQuestion, pages: Sequence[ParsedPassage], found: SpanAnswer | None
+    ) -> list[Sentence]:
+        """The sentences to show without a short answer: that of the best span, then those that say most together.
+
+        A sentence that says less than `NOTHING` of the question's words is left out; those about another subject come
+        last.
+        """
+        stems, near = stems_of(question.text), on_subject(pages, parsed.names)
+        ranked = [(one.page, one.sentence) for one in self._similar.best_sentences(question, pages)]
+        if found is not None:
+            ranked.insert(0, (found.best.part.page, found.best.sentence))
+        ranked.sort(key=lambda one: one[0].rank not in near)
+        shown = [page.cite(sentence) for page, sentence in ranked if self._share(stems, page, sentence) >= NOTHING]
+        return list(dict.fromkeys(shown))[:_MOST_SENTENCES]
+
+    def _share(self, stems: Collection[str], page: ParsedPassage, sentence: PassageSentence) -> float:
+        return self._similar.share(stems, page.title_stems.union(sentence.word_indices))
 
     def _shown(self, reading: ReaderResult) -> ReaderResult:
         """A reading whose short answer is a guess if it is not certain enough: then the sentences are the answer."""
@@ -109,15 +126,14 @@ class RuleReader:
             return reading
         return replace(reading, answer="", guess=reading.answer)
 
-    def _cosines(self, question: Question, pages: Sequence[ParsedPassage]) -> list[float]:
-        """Similarity of question and each passage; without vectors, the share of its words that the passage holds."""
-        number_of = self._index.number_of_passage
-        numbers = [number_of.get(page.passage.passage_id) for page in pages]
-        if question.vector is None or "vectors:passage" not in self._index.artefacts or None in numbers:
-            return [self._similar.share(stems_of(question.text), page.content.stems) for page in pages]
-        held = self._index.artefact(vectors_of("passage"))
-        vectors = np.asarray(held[[number for number in numbers if number is not None]])
-        return [float(value) for value in vectors.astype(np.float64) @ question.vector.astype(np.float64)]
+
+_BIAS, _SLOPES = -1.45, (-0.02, 0.26)
+"""Logistic regression on `SpanAnswer.features`, fitted by weights/training/reader_confidence.py."""
+
+
+def confidence_of(found: SpanAnswer) -> float:
+    """Estimated probability that an answer is right. Source: reader.md, Confidence."""
+    return 1 / (1 + exp(-(_BIAS + sum(slope * value for slope, value in zip(_SLOPES, found.features, strict=True)))))
 
 
 def _parsed(index: IndexReader, question: str) -> ParsedQuestion:
@@ -140,7 +156,7 @@ class FacetReader:
     def __init__(self, key: str, fallback: Reader) -> None:
         self._key = key
         self._fallback = fallback
-        self._min_confidence = fallback.min_confidence if isinstance(fallback, RuleReader) else MIN_CONFIDENCE
+        self._min_confidence = fallback.min_confidence if isinstance(fallback, LocalReader) else MIN_CONFIDENCE
 
     def read(self, items: Sequence[ReadingItem]) -> list[ReaderResult]:
         """One result per item, in order; its `values` and `citations` name hubs."""

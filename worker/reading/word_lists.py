@@ -1,4 +1,4 @@
-"""The reader's word lists (lists/*.toml), and the countries that a text names. Source: reader.md 6."""
+"""The reader's word lists (lists/*.toml), and the countries that a text names. Source: reader.md."""
 
 import re
 import tomllib
@@ -17,22 +17,6 @@ _FOLDER = Path(__file__).parent / "lists"
 def words(name: str) -> frozenset[str]:
     """A list of lists/words.toml as a set."""
     return frozenset(_table("words")["lists"][name].split())
-
-
-@cache
-def pattern(name: str) -> re.Pattern[str]:
-    """A pattern of lists/words.toml."""
-    return re.compile(_table("words")["patterns"][name])
-
-
-@cache
-def senses() -> Mapping[str, frozenset[str]]:
-    """By word, the words that say the same in a question or in the sentence that answers it, itself among them."""
-    found: dict[str, set[str]] = {}
-    for group in map(str.split, _table("words")["senses"].split(";")):
-        for word in group:
-            found.setdefault(word, set()).update(group)
-    return {word: frozenset(group) for word, group in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +42,6 @@ def geography() -> Geography:
     return Geography(countries, states, demonyms, parts, pattern)
 
 
-def is_country_or_state(key: str) -> bool:
-    """Returns whether a name is that of a known country or state."""
-    return key in geography().countries or key in geography().states
-
-
 def _items(text: str) -> list[str]:
     return " ".join(text.split()).split(", ")
 
@@ -72,9 +51,9 @@ def _table(name: str) -> dict[str, Any]:
     return tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
 
 
-# Source: reader.md 6.4, lists/geography.toml. Decided here: where a lead says what somebody is (`an English writer`),
-# countries of birth and death do not count; England, Scotland and Wales share a country with the United Kingdom, not
-# with each other.
+# Source: reader.md, Computed answers; lists/geography.toml. Decided here: where a lead says what somebody is (`an
+# English writer`), countries of birth and death do not count; England, Scotland and Wales share a country with the
+# United Kingdom, not with each other.
 
 _IS_A = re.compile(r"\b(?:is|was|were|are) (?:an?|the) ")
 _NEAR = 40  # characters; chosen: room for a few adjectives (`was an acclaimed contemporary English writer`)

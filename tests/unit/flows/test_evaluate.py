@@ -227,7 +227,7 @@ def questions(tmp_path: Path) -> Path:
     ("strategy", "options", "sentence"),
     [
         ("bm25:b=.3", {"metric": "recall"}, "Unknown metric 'recall' to tune by; metrics: recall@1, "),
-        ("bm25", {"metric": "em"}, "Tuning by em needs answers; use --reader rules or model."),
+        ("bm25", {"metric": "em"}, "Tuning by em needs answers; use --reader spans or model."),
         ("bm25", {"metric": "triple_mrr"}, "needs ranked triples, but strategy 'bm25' ranks passages only"),
         ("dense", {}, "Strategy 'dense' has no default values to try; name some, like bridge:graph_weight="),
         ("bm25:b=.3,.4,rrf", {}, "polyhop tune takes one strategy, not 2: bm25:b=.3,.4, rrf."),
@@ -246,7 +246,7 @@ def test_what_cannot_be_tuned_is_refused_in_one_sentence_before_the_index_is_ope
     tmp_path: Path, questions: Path, strategy: str, options: dict[str, Any], sentence: str
 ) -> None:
     settings = Settings(root=tmp_path / "root")
-    settings = settings.model_copy(update={"reader": settings.reader.model_copy(update={"reads": False})})
+    settings = settings.model_copy(update={"reader": settings.reader.model_copy(update={"name": "none"})})
     with pytest.raises((ConfigurationError, UnknownStrategyError)) as refused:
         tune_index(settings, TuningRequest(questions, "towns", strategy, **options))
     assert sentence in str(refused.value)

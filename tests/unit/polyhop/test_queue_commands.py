@@ -270,16 +270,18 @@ def test_a_value_that_breaks_a_rule_is_told_in_our_words() -> None:
 
 
 def test_a_reader_on_the_command_line_decides_who_reads() -> None:
-    def read(settings: Settings, reader: str | None) -> tuple[str, bool, bool]:
+    def read(settings: Settings, reader: str | None) -> tuple[str, bool, str]:
         found = with_reader(settings, reader)
-        return found.models.read, found.models.name_questions, found.reader.reads
+        return found.models.read, found.models.name_questions, found.reader.name
 
     with_model = Settings(models={"read": "openai/x", "name_questions": True})
-    unread = Settings(models={"read": "openai/x"}, reader={"reads": False})
+    unread = Settings(models={"read": "openai/x"}, reader={"name": "none"})
     assert with_reader(with_model, None) is with_model
-    assert (read(with_model, "rules"), read(with_model, "none")) == (("", True, True), ("openai/x", True, False))
-    assert [read(unread, reader)[2] for reader in (None, "rules", "model")] == [False, True, True]
-    with pytest.raises(ConfigurationError, match=r"^--reader takes rules, model or none, not 'nobody'\.$"):
+    assert read(with_model, "spans") == ("", True, "spans")
+    assert read(with_model, "none") == ("openai/x", True, "none")
+    readers = (None, "spans", "sentences", "model")
+    assert [read(unread, reader)[2] for reader in readers] == ["none", "spans", "sentences", "spans"]
+    with pytest.raises(ConfigurationError, match=r"^--reader takes spans, sentences, model or none, not 'nobody'\.$"):
         with_reader(Settings(), "nobody")
     with pytest.raises(ConfigurationError, match=r"^--reader model needs a model: set models\.read"):
         with_reader(Settings(), "model")

@@ -210,13 +210,13 @@ def test_it_may_leave_what_it_shows_to_the_configured_reader(session: IndexSessi
 
 
 def test_a_strategy_without_a_reader_is_read_as_configured(session: IndexSession, chat: OneReply) -> None:
-    assert answer(session, "bm25")["reading"]["by"] == "rules"
+    assert answer(session, "bm25")["reading"]["by"] == "local"
     assert chat.requests == []
 
 
 def test_without_a_reader_passages_rank_as_ever_and_nothing_is_read(settings: Settings, session: IndexSession) -> None:
     """Not by a strategy's own reader, either."""
-    unread = settings.model_copy(update={"reader": settings.reader.model_copy(update={"reads": False})})
+    unread = settings.model_copy(update={"reader": settings.reader.model_copy(update={"name": "none"})})
     silent = IndexSession(open_published(settings.root, "tiny"), unread)
     for name in ("bm25", "paths"):
         ((ranked,), (answered,)) = (one.answerer(name, {}).answer([QUESTION], limit=3) for one in (silent, session))

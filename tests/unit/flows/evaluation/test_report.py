@@ -376,7 +376,7 @@ def test_a_gate_fails_below_it_or_if_nothing_was_measured(gate: str, results: Re
 def test_gates_for_what_is_not_measured_are_refused() -> None:
     check_measured([Gate("recall@5", 0.1), Gate("em", 0.1, "closed-book")], unranked="closed-book", reads=True)
     check_measured([Gate("mrr", 0.1, "bm25")], unranked="closed-book", reads=False)
-    with pytest.raises(ConfigurationError, match=r"^--fail-below em needs answers; use --reader rules or model\.$"):
+    with pytest.raises(ConfigurationError, match=r"^--fail-below em needs answers; use --reader spans or model\.$"):
         check_measured([Gate("em", 0.1)], unranked="closed-book", reads=False)
     unjudged = r"cannot judge triple_mrr of 'closed-book', .*: em, f1, containment\."
     with pytest.raises(ConfigurationError, match=unjudged):

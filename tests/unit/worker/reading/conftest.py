@@ -7,8 +7,9 @@ from memory_index import ReadingIndex, Titled
 
 from polyhop.schemas.names import NameFinder
 from polyhop.schemas.query import Question, ReaderResult, ReadingItem, Retrieval
+from polyhop.warehouse.models.span_model import open_span_model
 from polyhop.worker.reading.question import ParsedQuestion, parse_question
-from polyhop.worker.reading.reader import RuleReader
+from polyhop.worker.reading.reader import LocalReader
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def ask() -> Callable[..., ReaderResult]:
 
     def read(question: str, *passages: Titled, min_confidence: float = 0.0) -> ReaderResult:
         index = ReadingIndex(passages)
-        reader = RuleReader(index, min_confidence=min_confidence)
+        reader = LocalReader(index, model=open_span_model(), min_confidence=min_confidence)
         return reader.read([ReadingItem(Question(question), Retrieval(()), index.context())])[0]
 
     return read

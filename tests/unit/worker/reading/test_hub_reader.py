@@ -19,11 +19,12 @@ from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.hub_paths import STORED_HUBS, path_text
 from polyhop.schemas.query import Question, ReaderResult, ReadingItem, Retrieval, reading_row
 from polyhop.warehouse.artefacts import LANGUAGE, METADATA_OF_NODES
+from polyhop.warehouse.models.span_model import open_span_model
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.ranking.hubs import words_of
 from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
 from polyhop.worker.reading.models import AnswerChecks, ModelReader, estimate_tokens
-from polyhop.worker.reading.reader import FacetReader, RuleReader
+from polyhop.worker.reading.reader import FacetReader, LocalReader
 from polyhop.worker.strategies import hublink
 from polyhop.worker.strategies.hublink import prompt_of
 from polyhop.worker.strategies.registry import parse_parameters, spec_of
@@ -95,13 +96,13 @@ def read(
     replies: Replies | Chat, *items: ReadingItem, index: Any = INDEX, **rule: Any
 ) -> tuple[list[ReaderResult], Chat]:
     chat = replies if isinstance(replies, Chat) else Chat(replies)
-    reader = HubReader(index, HubReadingRule(**rule), HubModel(chat, TASKS, 6), RuleReader(index))
+    reader = HubReader(index, HubReadingRule(**rule), HubModel(chat, TASKS, 6), LocalReader(index))
     assert reader.batches
     return reader.read(list(items)), chat
 
 
 def read_by_rules(item: ReadingItem, **rule: Any) -> ReaderResult:
-    reader = HubReader(INDEX, HubReadingRule(**rule), None, RuleReader(INDEX))
+    reader = HubReader(INDEX, HubReadingRule(**rule), None, LocalReader(INDEX, None, open_span_model()))
     assert not reader.batches
     return reader.read([item])[0]
 
@@ -112,7 +113,7 @@ def test_answers_are_asked_for_in_the_language_of_the_question(language: str, as
     spec, chat = spec_of("hublink"), Chat(helpful)
     services: Any = SimpleNamespace(chat=lambda: chat)
     make: Any = spec.reader
-    make(index, parse_parameters(spec, {"output_filter": True}), services, RuleReader(index)).read([item([P1, P2])])
+    make(index, parse_parameters(spec, {"output_filter": True}), services, LocalReader(index)).read([item([P1, P2])])
     assert chat.asked == [["hub.partial", "hub.partial"], ["hub.final"], ["hub.filter"]]
     assert sum("in the language of the question" in request.text for request in chat.requests) == asked
 
@@ -278,7 +279,7 @@ def test_an_unavailable_model_leaves_the_question_unanswered_and_the_others_answ
 def test_by_rules_the_best_paths_answer_and_the_span_is_read_from_them() -> None:
     """A triple that paths share is said once."""
     reading = read_by_rules(item([P1, P2], [P3]))
-    assert (reading.answer, reading.kind) == ("Ann Roe", "extracted")
+    assert (reading.guess, reading.kind) == ("Ann Roe", "extracted")
     assert reading.reasoning == "[1] Tactics author Ann Roe. Tactics venue Oslo.\n[2] Views author Bob Low."
     assert [one.hub_id for one in reading.citations] == ["P1", "P2"]
     assert (reading.use, reading.triples) == (None, None)
@@ -293,7 +294,9 @@ def test_by_rules_the_best_paths_answer_and_the_span_is_read_from_them() -> None
 def test_where_a_model_fails_the_configured_least_confidence_counts(least: float, is_given: bool) -> None:
     chat = Chat(lambda *_: "MalformedReplyError")
     answers = read_prompt(FOLDER / "qa.answer.md")
-    configured = ModelReader(chat, answers, RuleReader(INDEX, min_confidence=least), AnswerChecks(INDEX))
+    configured = ModelReader(
+        chat, answers, LocalReader(INDEX, None, open_span_model(), min_confidence=least), AnswerChecks(INDEX)
+    )
     (reading,) = HubReader(INDEX, HubReadingRule(), HubModel(chat, TASKS, 6), configured).read([item([P1])])
     assert reading.reasoning.startswith("[1] Tactics author Ann Roe.")
     assert bool(reading.answer) == is_given

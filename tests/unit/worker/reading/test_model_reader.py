@@ -165,7 +165,7 @@ def test_what_the_model_does_not_answer_is_read_without_it_and_says_so(failure: 
     reading = read(failure)
     assert (reading.answer, reading.kind) == ("Ada Lovelace", "extracted")
     row = reading_row(reading)
-    assert (row["by"], row["model"], row["spent"]["prompt_tokens"]) == ("rules", "openai/scripted", 60)
+    assert (row["by"], row["model"], row["spent"]["prompt_tokens"]) == ("local", "openai/scripted", 60)
     assert row["fallback"] == {"error_class": failure, "error": "no reply"}
 
 

@@ -17,7 +17,7 @@ from polyhop.schemas.text import entity_id
 from polyhop.terminal import evidence_lines
 from polyhop.warehouse.artefacts import ENTITY_IDS, GRAPH, vectors_of
 from polyhop.worker.reading.models import ModelReader
-from polyhop.worker.reading.reader import FacetReader, RuleReader
+from polyhop.worker.reading.reader import FacetReader, LocalReader
 from polyhop.worker.strategies.hub_facets import names_of
 from polyhop.worker.strategies.registry import make, make_reader
 
@@ -295,7 +295,7 @@ def test_the_evidence_has_the_short_answer_with_its_triples_unless_the_question_
 
 def test_the_facets_are_read_unless_a_model_reads() -> None:
     index, services = index_of(products()), memory_services(index_of(products()))
-    rules = RuleReader(index, min_confidence=0.95)
+    rules = LocalReader(index, min_confidence=0.95)
     model = create_autospec(ModelReader, instance=True)
     own = make_reader("hub-facets", index, {}, services, rules)
     assert isinstance(own, FacetReader)

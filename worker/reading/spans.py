@@ -1,0 +1,206 @@
+"""Short answers as spans of the passages: windows to read, the scores of the span model, and the best answer.
+
+Source: reader.md.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from math import exp, log
+
+import numpy as np
+
+from polyhop.schemas.names import title_forms
+from polyhop.schemas.ports import SpanLogits, SpanModel, Window
+from polyhop.schemas.text import norm_answer
+from polyhop.worker.reading.comparisons import options_of
+from polyhop.worker.reading.pages import ParsedPassage, PassageSentence, Similarity, on_subject
+from polyhop.worker.reading.question import ParsedQuestion, stems_of
+
+WINDOWS = (600, 450, 300, 200, 150)
+"""Characters that are read of each passage, the best ranked first; eight passages find no more. Source: reader.md."""
+_BRIDGING_PAGES = 8  # passages whose sentences may lead to another passage; chosen
+_LEAST_BRIDGE = 0.1  # share of the question's words, by idf, that a bridging sentence says; as in training
+_SHORTEST_TITLE = 3  # characters of a title that a sentence may name; as in training
+_ENDS = 15  # first and last tokens that are combined; as in training
+_LONGEST = 20  # tokens of an answer; as in training
+_OFF_SUBJECT = 2.0  # taken off the logits of passages that say no name of the question; chosen
+_SPANS = 10  # of a window; as in training
+_SIGNS = " ,;:\"“”'’()[]"
+_LAST_STOP = re.compile(r"(?<![A-Z])(?<!\b[A-Z]r)\.$")
+
+
+@dataclass(frozen=True, slots=True)
+class PassagePart:
+    """Consecutive sentences of a passage, and the sentence of another passage that leads to it, if one does."""
+
+    page: ParsedPassage
+    sentences: Sequence[PassageSentence]
+    bridge: str
+    source: tuple[ParsedPassage, PassageSentence] | None  # Where the bridging sentence stands.
+
+    @property
+    def start(self) -> int:
+        """Offset of its text in the passage."""
+        return self.sentences[0].start
+
+    @property
+    def text(self) -> str:
+        """Its text, as the passage has it."""
+        return self.page.content.text[self.start : self.sentences[-1].end]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A possible answer: `score` is its logit, `margin` how much it exceeds that of "no answer here"."""
+
+    answer: str
+    part: PassagePart
+    sentence: PassageSentence
+    score: float
+    margin: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpanAnswer:
+    """The best answer, its share of the probability of all spans, and all spans by descending score."""
+
+    best: Span
+    share: float
+    spans: Sequence[Span]
+
+    @property
+    def features(self) -> tuple[float, float]:
+        """The features of its confidence: the logarithm of its share, at least -9, and its margin."""
+        return max(-9.0, log(max(self.share, 1e-9))), self.best.margin
+
+
+def read_spans(
+    question: ParsedQuestion, pages: Sequence[ParsedPassage], similar: Similarity, model: SpanModel
+) -> SpanAnswer | None:
+    """The best answer in the first passages; None if no passage has a sentence, or all spans repeat the question.
+
+    Cost: one call of the model for each of at most five windows.
+    """
+    parts = parts_of(question, pages, similar)
+    near = on_subject(pages, question.names)
+    windows = [Window(question.text, part.bridge, part.page.content.title, part.text) for part in parts]
+    found = model.logits(windows)
+    has_options, asked, words = bool(options_of(question)), stems_of(question.text), f" {norm_answer(question.text)} "
+    spans = [
+        span
+        for part, logits in zip(parts, found, strict=True)
+        for span in _spans(part, logits, 0.0 if part.page.rank in near else _OFF_SUBJECT)
+        if has_options or not (f" {norm_answer(span.answer)} " in words or _repeats(span.answer, asked))
+    ]
+    if not spans:
+        return None
+    highest = max(span.score for span in spans)
+    weights: dict[str, float] = {}
+    for span in spans:
+        key = norm_answer(span.answer)
+        weights[key] = weights.get(key, 0.0) + exp(span.score - highest)
+    absent = exp(min(50.0, float(np.mean([logits.absent for logits in found])) - highest))
+    answer = max(weights, key=lambda key: round(weights[key], 9))
+    ordered = sorted(spans, key=lambda span: (-round(span.score, 6), span.part.page.rank, span.sentence.start))
+    best = next(span for span in ordered if norm_answer(span.answer) == answer)
+    return SpanAnswer(best, weights[answer] / (sum(weights.values()) + absent), ordered)
+
+
+def parts_of(question: ParsedQuestion, pages: Sequence[ParsedPassage], similar: Similarity) -> list[PassagePart]:
+    """The parts of the first passages that say most of the question, with what leads to them."""
+    stems = stems_of(question.text)
+    parts = []
+    for page, characters in zip(pages, WINDOWS, strict=False):
+        if not page.sentences:
+            continue
+        source = _bridge(page, pages[:_BRIDGING_PAGES], question, stems, similar)
+        bridge, rest = "", stems
+        if source is not None:
+            other, sentence = source
+            bridge = f"{other.content.title}: {sentence.text}"
+            rest = stems - other.title_stems.union(sentence.word_indices)
+        worth = [
+            similar.share(stems, frozenset(one.word_indices)) + similar.share(rest, frozenset(one.word_indices))
+            for one in page.sentences
+        ]
+        begin, end = _best_run([len(one.text) + 1 for one in page.sentences], worth, characters)
+        parts.append(PassagePart(page, page.sentences[begin:end], bridge, source))
+    return parts
+
+
+def _repeats(answer: str, asked: frozenset[str]) -> bool:
+    """Returns whether most content words of an answer are words of the question."""
+    said = stems_of(answer)
+    return 2 * len(said & asked) > len(said)
+
+
+def _bridge(
+    page: ParsedPassage,
+    pages: Sequence[ParsedPassage],
+    question: ParsedQuestion,
+    stems: Collection[str],
+    similar: Similarity,
+) -> tuple[ParsedPassage, PassageSentence] | None:
+    """The sentence of another passage that names this one's title and says most of the question."""
+    forms = title_forms(page.content.title)
+    title = forms[0][1] if forms else ""
+    if len(title) < _SHORTEST_TITLE or title.lower() in question.text.lower():
+        return None
+    pattern = re.compile(rf"(?<!\w){re.escape(title)}(?!\w)")
+    best, found = _LEAST_BRIDGE, None
+    for other in pages:
+        if other is page or title not in other.content.text or other.content.text == page.content.text:
+            continue
+        for sentence in other.sentences:
+            if title in sentence.text and pattern.search(sentence.text):
+                share = similar.share(stems, other.title_stems.union(sentence.word_indices))
+                if share > best:
+                    best, found = share, (other, sentence)
+    return found
+
+
+def _best_run(lengths: Sequence[int], worth: Sequence[float], most: int) -> tuple[int, int]:
+    """Begin and end of consecutive sentences of at most so many characters that are worth most, the longest of them."""
+    best, found = -1.0, (0, 1)
+    for begin in range(len(lengths)):
+        length, value = 0, 0.0
+        for end in range(begin, len(lengths)):
+            length += lengths[end]
+            if length > most and end > begin:
+                break
+            value += worth[end]
+            if round(value, 9) > best or (round(value, 9) == best and end + 1 - begin > found[1] - found[0]):
+                best, found = round(value, 9), (begin, end + 1)
+    return found
+
+
+def _spans(part: PassagePart, logits: SpanLogits, penalty: float) -> Iterator[Span]:
+    """The best spans of a window, whole words without the signs around them; `penalty` lowers their logits."""
+    text = part.text
+    firsts, lasts = (_best_positions(scores) for scores in (logits.starts, logits.ends))
+    pairs = sorted(
+        (
+            (-round(float(logits.starts[first] + logits.ends[last]), 6), first, last)
+            for first in firsts
+            for last in lasts
+            if first <= last < first + _LONGEST
+        ),
+    )[:_SPANS]
+    for negative, first, last in pairs:
+        begin, end = logits.offsets[first][0], logits.offsets[last][1]
+        while begin > 0 and text[begin - 1].isalnum() and text[begin].isalnum():
+            begin -= 1
+        while end < len(text) and text[end - 1].isalnum() and text[end].isalnum():
+            end += 1
+        answer = _LAST_STOP.sub("", text[begin:end].strip(_SIGNS))
+        start = part.start + begin
+        sentence = next((one for one in part.sentences if start < one.end), part.sentences[-1])
+        if norm_answer(answer):
+            score = -negative - penalty
+            yield Span(answer, part, sentence, score, score - logits.absent)
+
+
+def _best_positions(scores: np.ndarray) -> list[int]:
+    order = np.lexsort((np.arange(len(scores)), -scores))[:_ENDS]
+    return [int(position) for position in order]
