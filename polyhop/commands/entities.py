@@ -256,25 +256,25 @@ def _rows_by_examples(
 ) -> list[dict[str, str | None]]:
     """Suggestions for the types that have enough examples; a name that fits a pattern is not among them."""
     from polyhop.schemas.extraction_schema import ExtractionSchema
-    from polyhop.tasks.extraction import type_examples
+    from polyhop.tasks.extraction import own_schema
     from polyhop.warehouse.tables.version_rows import read_mentioned_passages
 
     kinds = {kind.name: ExtractionSchema((kind,)) for kind in schema.types}
     examples = {
         kind.name: [key for key, name, _ in named if kinds[kind.name].type_of(name)]
         for kind in schema.types
-        if len(type_examples.examples_of(kind)) >= type_examples.LEAST_EXAMPLES
+        if len(own_schema.examples_of(kind)) >= own_schema.LEAST_EXAMPLES
     }
-    enough = {kind: keys for kind, keys in examples.items() if len(keys) >= type_examples.LEAST_EXAMPLES}
+    enough = {kind: keys for kind, keys in examples.items() if len(keys) >= own_schema.LEAST_EXAMPLES}
     if not enough:
         return []
     every = sorted({key for keys in enough.values() for key in keys})
-    passages = read_mentioned_passages(layout, index, every, type_examples.MOST_PASSAGES)
-    vectors = type_examples.name_vectors(passages)
+    passages = read_mentioned_passages(layout, index, every, own_schema.MOST_PASSAGES)
+    vectors = own_schema.name_vectors(passages)
     known = {key: (name, kind) for key, name, kind in named if not schema.type_of(name)}
     return [
         {"key": key, "name": known[key][0], "type": known[key][1], "suggested": kind, "by": "examples"}
         for kind, keys in enough.items()
-        for key in type_examples.names_like(keys, vectors)
+        for key in own_schema.names_like(keys, vectors)
         if key in known and known[key][1] != kind
     ]

@@ -8,7 +8,7 @@ from small_indexes import Run, indexed, printed, record, write_rows
 
 from polyhop.schemas.extraction_schema import parse_types
 from polyhop.schemas.settings import parse_settings
-from polyhop.tasks.extraction.type_examples import examples_of, name_vectors, names_like
+from polyhop.tasks.extraction.own_schema import examples_of, name_vectors, names_like
 from polyhop.warehouse.tables.version_rows import MentionedPassage
 
 EXAMPLES = [
