@@ -63,6 +63,7 @@ from polyhop.warehouse.files.versions import begin_run, end_run, stage_timings, 
 from polyhop.warehouse.inbox import INBOX
 from polyhop.warehouse.index_reader import Damage, find_damage
 from polyhop.warehouse.machine import now, peak_rss_mb
+from polyhop.warehouse.name_judge import gives_types
 from polyhop.warehouse.open_models import open_batches, require_named_encoder
 from polyhop.worker.strategies.registry import needed_artefacts
 
@@ -291,6 +292,8 @@ class _IndexRun:
         self._request, self._runner, self._history, self._report = request, runner, history, report
         self._is_after_kill = is_after_kill
         report.damaged = damage.sentences()
+        is_typed = gives_types(settings, artefacts) or settings.extraction.extractor != "rules"
+        report.lacks_types = kind == "corpus" and "graph" in artefacts and not is_typed
 
     def run(self) -> None:
         """The source, then every other stage, then publish; a stage that the current version holds is taken over."""

@@ -62,7 +62,8 @@ class IndexReport:
     `ratios` are those of the version's manifest; `unread` counts files of a folder corpus, and attached to messages,
     that were not read, by kind, and `unread_files` names the first of them; `damaged` is what it found damaged, in the
     version before or in caches, and made again; `failing` counts the units of a stage that a model failed on, which the
-    next run asks again; `pinned` is the version that stays current, None if none is pinned.
+    next run asks again; `pinned` is the version that stays current, None if none is pinned; `lacks_types` says that
+    names have no types but those that pages state of their titles.
     """
 
     index: str
@@ -82,6 +83,7 @@ class IndexReport:
     removed_versions: list[int] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
     pinned: int | None = None
+    lacks_types: bool = False
 
     @property
     def pin_sentence(self) -> str:

@@ -362,11 +362,12 @@ def _names(stored: Stored) -> NameFinding:
     if stored.has_array(TITLE_KEYS, "pairs") and code == ENGLISH and chosen.ner == "rules":
         keys = {name: stored.array(TITLE_KEYS, name) for name in ("singles", "phrases", "pairs", "lengths")}
         return open_finder(chosen.ner, (), code, StoredTitleKeys(keys))
-    return open_finder(chosen.ner, _column(stored, "distinct_titles"), code)
+    joined = _column(stored, "joined_names") if code == ENGLISH and "graph" in stored.artefacts else []
+    return open_finder(chosen.ner, [*_column(stored, "distinct_titles"), *joined], code)
 
 
 NAMES = Artefact("names", _names, is_optional=False, restrict=unrestricted)
-"""The same name finder that built the graph."""
+"""The name finder that built the graph, which finds the names that were joined (`Marks and Spencer`), too."""
 
 
 @cache

@@ -1,9 +1,9 @@
 """Names of passages as the encoder's token states show them: where they begin and end, and of which type they are.
 
-Two small networks, trained for the states that all-MiniLM-L6-v2 has after four of its six layers (weights/training).
+Three small networks, trained for the states that all-MiniLM-L6-v2 has after four of its six layers (weights/training).
 One run of the encoder gives a passage's vector, which is cached for the embedding stage, and the states. What was found
 of a passage is cached, too: by its text and the names in it.
-Source: decisions/0039-types-from-token-states.md.
+Source: decisions/0039-types-from-token-states.md, 0042-joined-names-and-types-by-examples.md.
 """
 
 import json
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -31,8 +32,8 @@ OTHER = "OTHER"
 CLASSES = ("PERSON", "ORGANIZATION", "LOCATION", "WORK", "EVENT", OTHER, "NONE")
 """Classes of spans: the five types, a name of none of these (a product, a law), and words that are not a name."""
 HEADS_FILE = Path(__file__).parent / "name_heads.npz"
-HEADS_SHA256 = "b1f2d46652cbf1a1a4512276232eccde424b367ec7ba3382d4ce0291f02df035"
-"""sha256 of the file that weights/training/entity_types.py wrote."""
+HEADS_SHA256 = "e9dff932cf83de150acf35cf12a682c2315e3ac1b79236b45b84432b724f9e44"
+"""sha256 of the file that weights/training/entity_types.py and joined_names.py wrote."""
 
 
 def type_features(text: str, tokens: TokenStates, spans: Sequence[Span], ranges: NDArray[np.int64]) -> Floats:
@@ -91,9 +92,19 @@ def word_flags(text: str, start: int, end: int) -> list[bool]:
     ]
 
 
+_AND = "and"
+_JOIN = f" {_AND} "
+
+
+def joining_word(tokens: TokenStates, words: Sequence[Span]) -> Floats:
+    """States of the words between two names; shape (words with a token, 384)."""
+    ranges = tokens.ranges(words)
+    return tokens.means(ranges[ranges[:, 1] > ranges[:, 0]])
+
+
 @dataclass(frozen=True, slots=True)
 class NameHeads:
-    """The two networks; the first has one hidden layer, the second none.
+    """The three networks; the first and the third have one hidden layer, the second none.
 
     Weights have shape (in, out); features enter as they are, because the weights hold their scales.
     """
@@ -104,15 +115,28 @@ class NameHeads:
     type_out_bias: Floats
     boundary: Floats
     boundary_bias: Floats
+    join_hidden: Floats
+    join_hidden_bias: Floats
+    join_out: Floats
+    join_out_bias: Floats
 
     def type_probabilities(self, features: Floats) -> Floats:
         """Probability of each of `CLASSES`; shape (spans, 7)."""
-        hidden = np.maximum(features @ self.type_hidden + self.type_hidden_bias, 0)
-        return _softmax(hidden @ self.type_out + self.type_out_bias)
+        return _softmax(self.hidden(features) @ self.type_out + self.type_out_bias)
+
+    def hidden(self, features: Floats) -> Floats:
+        """Hidden units of the first network; shape (spans, 64)."""
+        units: Floats = np.maximum(features @ self.type_hidden + self.type_hidden_bias, 0)
+        return units
 
     def boundary_probabilities(self, features: Floats) -> Floats:
         """Probabilities that a word is outside of names, begins one, goes on in one; shape (words, 3)."""
         return _softmax(features @ self.boundary + self.boundary_bias)
+
+    def join_probabilities(self, features: Floats) -> Floats:
+        """Probability that the names around each `and` are one; shape (words,)."""
+        hidden = np.maximum(features @ self.join_hidden + self.join_hidden_bias, 0)
+        return _softmax(hidden @ self.join_out + self.join_out_bias)[:, 1]
 
 
 def _softmax(scores: Floats) -> Floats:
@@ -164,11 +188,44 @@ def cut_spans(spans: Sequence[Span], words: Sequence[Span], outside: Floats) -> 
     return sorted(cut)
 
 
+JOINED = 0.6
+"""Probability from which two names with `and` between them are one; chosen: see decision 0042."""
+
+
+def joinable_words(text: str, loose: Sequence[Span], fixed: Sequence[Span]) -> list[Span]:
+    """Spans of each `and` between two loose names that the text names neither alone nor at the end of a longer name.
+
+    So `Parker and Stone` stay two where the text also has `Trey Parker`.
+    """
+    pairs = [(a, b) for a, b in pairwise(loose) if text[a[1] : b[0]] == _JOIN]
+    paired = {span for pair in pairs for span in pair}
+    alone = [text[start:end].split() for start, end in {*loose, *fixed} - paired]
+    ends = {tuple(words[first:]) for words in alone for first in range(len(words))}
+    return [(a[1] + 1, b[0] - 1) for a, b in pairs if ends.isdisjoint(tuple(text[s:e].split()) for s, e in (a, b))]
+
+
+def join_spans(spans: Sequence[Span], probabilities: Mapping[Span, float]) -> list[Span]:
+    """Spans of names, those joined that are one (`Marks and Spencer`).
+
+    Args:
+        spans: Names that rules found, in order.
+        probabilities: Probability, by the span of an `and` between two of them, that they are one.
+    """
+    joined: list[Span] = []
+    for start, end in spans:
+        between = (joined[-1][1] + 1, start - 1) if joined else (0, 0)
+        if probabilities.get(between, 0.0) >= JOINED:
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    return joined
+
+
 PASSAGE = "passage"  # Kind of vectors under which a passage's is cached.
 TYPED_LANGUAGES = frozenset((ENGLISH, "de", "fr", AUTO))
 """Languages whose names the networks give types; others were not measured."""
 VOTES = 1000  # Sum of the votes of one mention: probabilities in thousandths, so that sums have no order.
-_RECORD = "names-1"  # Kind of cached results; its number is to be raised when code changes them.
+_RECORD = "names-2"  # Kind of cached results; its number is to be raised when code changes them.
 _OTHER, _NONE = CLASSES.index(OTHER), CLASSES.index("NONE")
 
 
@@ -239,7 +296,7 @@ class NameJudge:
 
     def _record(self, named: NamedText, tokens: TokenStates) -> NDArray[np.float32]:
         """Number of loose spans, then each span with its votes, loose ones first."""
-        loose = self._cut(named, tokens) if named.is_english else [*named.loose]
+        loose = self._joined(named, self._cut(named, tokens), tokens) if named.is_english else [*named.loose]
         spans = [*loose, *sorted({*named.fixed} - {*loose})]
         ranges = tokens.ranges(spans)
         inside = np.flatnonzero(ranges[:, 1] > ranges[:, 0])
@@ -263,6 +320,16 @@ class NameJudge:
             return [*named.loose]
         features = boundary_features(named.text, tokens, words, ranges[inside])
         return cut_spans(named.loose, words, self._heads.boundary_probabilities(features)[:, 0])
+
+    def _joined(self, named: NamedText, loose: Sequence[Span], tokens: TokenStates) -> list[Span]:
+        """The spans of the cut names, those joined that the third network takes for one."""
+        words = joinable_words(named.text, loose, named.fixed)
+        ranges = tokens.ranges(words)
+        words = [word for word, (first, after) in zip(words, ranges, strict=True) if after > first]
+        if not words:
+            return [*loose]
+        found = self._heads.join_probabilities(joining_word(tokens, words)).tolist()
+        return join_spans(loose, dict(zip(words, found, strict=True)))
 
 
 def _opened(record: NDArray[np.float32] | None) -> JudgedText:

@@ -13,8 +13,9 @@ from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.text import plural
 
 if TYPE_CHECKING:
+    from polyhop.schemas.extraction_schema import ExtractionSchema
     from polyhop.schemas.records import EntityEdit, Kind
-    from polyhop.warehouse.files.layout import IndexFolder
+    from polyhop.warehouse.files.layout import IndexFolder, Layout
     from polyhop.warehouse.tables.version_rows import NameRecords
 
 entities = typer.Typer(help="Explain how names were resolved to entities, and correct it.", no_args_is_help=True)
@@ -199,14 +200,15 @@ def suggest(
         list[str] | None,
         Argument(
             metavar="[NAME=PATTERN...]",
-            help="Types with word patterns (PROJECT='Project *'); else those of the settings.",
+            help="Types with word patterns (PROJECT='Project *') or 10 and more names (PROJECT='Osprey|Kestrel|…'); "
+            "else those of the settings.",
         ),
     ] = None,
     accept: Annotated[bool, typer.Option("--accept", help="Save the suggestions as edits.")] = False,
     root: Root = None,
     json: Json = False,
 ) -> None:
-    """Suggest types of entities whose names fit a word pattern."""
+    """Suggest types of entities whose names fit a word pattern, or that are used like a type's examples."""
     from polyhop.schemas.records import EntityEdit, with_edit
     from polyhop.warehouse.files.layout import Layout
     from polyhop.warehouse.tables.version_rows import read_named_entities
@@ -218,11 +220,13 @@ def suggest(
     if not any(kind.patterns for kind in schema.types):
         raise ConfigurationError("No type has a word pattern; name one, such as PROJECT='Project *'.")
     layout = Layout(settings.root)
+    named = read_named_entities(layout, index)
     rows = [
-        {"key": key, "name": name, "type": kind, "suggested": suggested}
-        for key, name, kind in read_named_entities(layout, index)
+        {"key": key, "name": name, "type": kind, "suggested": suggested, "by": "pattern"}
+        for key, name, kind in named
         if (suggested := schema.type_of(name)) and suggested != kind
     ]
+    rows += _rows_by_examples(schema, named, layout, index)
     if accept:
         edits = [EntityEdit("retype", str(row["key"]), str(row["suggested"])) for row in rows]
 
@@ -237,10 +241,40 @@ def suggest(
         print_json({"suggestions": rows, "saved": accept})
         return
     for row in rows:
-        print_line(f"{row['suggested']}  {row['name']}  (now {row['type'] or 'without a type'})")
+        by = ", like the examples" if row["by"] == "examples" else ""
+        print_line(f"{row['suggested']}  {row['name']}  (now {row['type'] or 'without a type'}{by})")
     if not rows:
         print_line(f"Every entity of '{index}' whose name fits a pattern has its type.")
     elif accept:
         print_line(f"Saved as {plural(len(rows), 'edit')}. Apply with: polyhop index --index {index}")
     else:
         print_line("Save them with --accept, or single ones with: polyhop entities edit retype NAME TYPE")
+
+
+def _rows_by_examples(
+    schema: "ExtractionSchema", named: "Sequence[tuple[str, str, str | None]]", layout: "Layout", index: str
+) -> list[dict[str, str | None]]:
+    """Suggestions for the types that have enough examples; a name that fits a pattern is not among them."""
+    from polyhop.schemas.extraction_schema import ExtractionSchema
+    from polyhop.tasks.extraction import own_schema
+    from polyhop.warehouse.tables.version_rows import read_mentioned_passages
+
+    kinds = {kind.name: ExtractionSchema((kind,)) for kind in schema.types}
+    examples = {
+        kind.name: [key for key, name, _ in named if kinds[kind.name].type_of(name)]
+        for kind in schema.types
+        if len(own_schema.examples_of(kind)) >= own_schema.LEAST_EXAMPLES
+    }
+    enough = {kind: keys for kind, keys in examples.items() if len(keys) >= own_schema.LEAST_EXAMPLES}
+    if not enough:
+        return []
+    every = sorted({key for keys in enough.values() for key in keys})
+    passages = read_mentioned_passages(layout, index, every, own_schema.MOST_PASSAGES)
+    vectors = own_schema.name_vectors(passages)
+    known = {key: (name, kind) for key, name, kind in named if not schema.type_of(name)}
+    return [
+        {"key": key, "name": known[key][0], "type": known[key][1], "suggested": kind, "by": "examples"}
+        for kind, keys in enough.items()
+        for key in own_schema.names_like(keys, vectors)
+        if key in known and known[key][1] != kind
+    ]

@@ -241,6 +241,11 @@ def _print_advice(report: "IndexReport") -> None:
             "  no node is a hub: index again with --set hubs.types=TYPE or a lower hubs.min_edges; the types: "
             f'polyhop sql "SELECT type, count(*) FROM entities GROUP BY type" --index {report.index}'
         )
+    if report.lacks_types:
+        print_line(
+            "  names have no types but those that pages state of their titles; types need a strategy with vectors of "
+            "passages (bridge), encoder.name=local, and corpus.language en, de, fr or auto"
+        )
     units = {name: count for name, count in report.extraction.items() if not name.startswith(("listed_", "kept_"))}
     if units:  # kept items of replies are among the sentences on models
         extracted = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in units.items())

@@ -726,13 +726,15 @@ class Clauses:
 
     def _state(self, subject: NounPhrase | None, label: str, target: str) -> bool:
         """States a relation of each of the subject's names."""
-        if subject is None or label in ("", "of"):
+        if subject is None or label in _NO_LABELS or label.rpartition(" ")[2] in _UNFINISHED:
             return False
         said = " ".join(filter(None, (subject.noun, "" if subject.noun and label == "is" else label)))
         self._found += [(key, said, target) for key in subject.keys if key != target]
         return True
 
 
+_NO_LABELS = frozenset(["", "of", "for", "from", "in", "on", "at", "to", "with"])
+_UNFINISHED = frozenset(["and", "or", "born"])  # last words of labels whose rest is elsewhere (`author and playwright`)
 _COMMA = TaggedWord(",", Tag.COMMA)
 _MAY_SUBORDINATE = frozenset(["after", "before", "since", "until", "as"])
 

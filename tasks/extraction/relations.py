@@ -112,7 +112,7 @@ def page_relations(
         else:
             row.append(mention)
     for (start, end), names in zip(sentences, outer, strict=True):
-        fields = list(_ROW.finditer(text, start, end)) if ":" in text[start:end] else []
+        fields = _fields(text, start, end, names) if ":" in text[start:end] else []
         if fields:
             found = _row_relations(text, (start, end), fields, names, page)
             in_rows.update(name.start for name in names)
@@ -124,6 +124,12 @@ def page_relations(
         if frozenset((before.key, after.key)) not in connected and before.start not in in_rows:
             stated[before.key, RELATED, after.key] = None
     return list(stated)
+
+
+def _fields(text: str, start: int, end: int, names: Found) -> list[re.Match[str]]:
+    """Heads of the fields of a row, `Maker:`; a colon within a name is none (`Gaby: A True Story`)."""
+    heads = _ROW.finditer(text, start, end)
+    return [head for head in heads if not any(name.start < head.end(1) < name.end - 1 for name in names)]
 
 
 def _row_relations(

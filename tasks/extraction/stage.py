@@ -1,6 +1,5 @@
 """The extraction stage: passages, batch by batch, to raw rows; unchanged passages keep theirs."""
 
-import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -150,7 +149,6 @@ def merged_rows(before: Path | None, gone: Sequence[str], parts: Iterable[pa.Tab
         yield from coming
 
 
-_log = logging.getLogger(__name__)
 _DONE = "done"  # parts with the ids of the passages that a batch did
 
 MOST_REPLACED = 0.1
@@ -331,7 +329,7 @@ class Extract(Stage):
     name = "extract"
     reads = ("passages",)
     writes = ("extraction",)
-    revision = 6  # raise it with every change of the extraction code that changes what is extracted
+    revision = 7  # raise it with every change of the extraction code that changes what is extracted
     tables = (EXTRACTION_LEDGER,)
     arrays = PREFIX
     unit = "passages"
@@ -445,11 +443,6 @@ class Extract(Stage):
     def finish(self, build: Build) -> Counts:
         """Fills the ledger, keeps what rules found for the next version, counts raw rows."""
         folder = build.parts("extract")
-        if not gives_types(build.settings, build.artefacts):
-            _log.info(
-                "Names get no types but those that pages state of their titles; types need a strategy with vectors of "
-                "passages, encoder.name=local, and corpus.language en, de, fr or auto."
-            )
         counts: Counter[str] = Counter()
         with build.tables() as connection:
             if ledger := part_files(folder, "ledger"):

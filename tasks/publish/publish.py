@@ -331,23 +331,28 @@ def _stage_record(build: Build, name: str, recipe: str) -> StageRecord:
 def _save_title_keys(build: Build, connection: duckdb.DuckDBPyConnection, recipe: str) -> None:
     """Writes what a large version finds names by; a run that was killed may have left the keys of other titles.
 
-    They are those of the version before if it has the same titles and extraction, `recipe`, takes keys in the same way.
+    They are those of the version before if it has the same titles and joined names, and extraction, `recipe`, takes
+    keys in the same way.
     """
     for old in build.staging.arrays.glob(f"{TITLE_KEYS}_*"):
         old.unlink()
     if build.source_kind != "corpus" or len(connection.table("passages")) < build.settings.search.exact_below:
         return
     files = build.earlier_files(*(f"{TITLE_KEYS}_{name}.npy" for name in TitleKeys([]).arrays()))
-    tables = build.earlier_tables("extract", recipe, ["passages"])
+    with_entities = "graph" in build.artefacts
+    queries = ["are_titles_same", *(["are_joined_names_same"] if with_entities else [])]
+    tables = build.earlier_tables("extract", recipe, ["passages", *(["entities"] if with_entities else [])])
     if files and tables is not None:
         with attached(connection, tables, _EARLIER):
-            (is_same,) = connection.execute(statement("ingest", "are_titles_same")).fetchone() or (False,)
-        if is_same:
+            rows = [connection.execute(statement("ingest", query)).fetchone() for query in queries]
+        if all(row and row[0] for row in rows):
             for file in files:
                 link_or_copy(file, build.staging.arrays / file.name)
             return
-    titles = (row[0] for row in connection.execute(statement("ingest", "titles")).fetchall())
-    save_arrays(build.staging.arrays, TITLE_KEYS, TitleKeys(titles).arrays())
+    names = connection.execute(statement("ingest", "titles")).fetchall()
+    if with_entities:
+        names += connection.execute(statement("read", "joined_names")).fetchall()
+    save_arrays(build.staging.arrays, TITLE_KEYS, TitleKeys(name for (name,) in names).arrays())
 
 
 def _fill_changes(build: Build, connection: duckdb.DuckDBPyConnection, number: int) -> dict[str, int]:

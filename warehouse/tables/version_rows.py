@@ -140,6 +140,23 @@ def read_named_entities(layout: Layout, index: str) -> list[tuple[str, str, str 
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class MentionedPassage:
+    """A passage and where it mentions entities: by key, [[start, end], …] in its text as JSON."""
+
+    title: str
+    text: str
+    spans: Mapping[str, str]
+
+
+def read_mentioned_passages(layout: Layout, index: str, keys: Sequence[str], limit: int) -> list[MentionedPassage]:
+    """Passages of the current version that mention named entities, those of `keys` first."""
+    with hold_version(layout, index) as held, connect(held.folder.tables, read_only=True) as connection:
+        asked = {"keys": list(keys), "limit": limit}
+        rows = connection.execute(statement("explain", "mentioned_passages"), asked).fetchall()
+    return [MentionedPassage(title, text, dict(zip(keys, spans, strict=True))) for title, text, keys, spans in rows]
+
+
 _ROWS_OF_GROUP = 100_000  # of a Parquet file; chosen: near DuckDB's own 122,880
 _AT_ONCE = 5000  # chosen: bounds the rows in memory, and any number gives the same
 _OWN_IDS: Mapping[SourceKind, str] = {"graph": "own_ids_of_graph", "corpus": "own_ids_of_corpus"}

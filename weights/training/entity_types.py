@@ -331,7 +331,8 @@ def accuracy(model: Trained, features: Floats, classes: NDArray[np.int64]) -> st
 def boundary_report(texts: Sequence[Text], folder: Path, model: Trained, numbers: set[int]) -> None:
     """Prints the share of marked names that rules find exactly, without and with the network."""
     finder = NameFinder([])
-    heads = NameHeads(*[np.zeros(0, np.float32)] * 4, *(layer.astype(np.float32) for layer in model.weights))
+    no_weights = [np.zeros(0, np.float32)] * 4
+    heads = NameHeads(*no_weights, *(layer.astype(np.float32) for layer in model.weights), *no_weights)
     found: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
     for number, (row, tokens) in enumerate(zip(texts, states_of(texts, folder), strict=True)):
         if number not in numbers:
@@ -378,7 +379,8 @@ def main() -> None:
         types = trained_types(typed, sources[typed[2]])
         boundaries = trained_boundaries(chosen(placed, known))
         names = [slot.name for slot in fields(NameHeads)]
-        arrays: dict[str, Any] = dict(zip(names, (*types.weights, *boundaries.weights), strict=True))
+        layers = (*types.weights, *boundaries.weights)  # joined_names.py adds the weights of the third network
+        arrays: dict[str, Any] = dict(zip(names, layers, strict=False))
         np.savez(options.out, **arrays)
         print(f"{options.out}: sha256 {sha256(options.out.read_bytes()).hexdigest()}")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from empty_version import empty_manifest
-from real_index import RealIndex, write_lines
+from real_index import RealIndex, pages, write_lines
 from small_indexes import indexed, write_rows
 
 from polyhop.commands.index import print_questions, print_report
@@ -401,3 +401,14 @@ def test_an_unknown_price_leaves_the_cost_open(capsys: Any) -> None:
     assert line.endswith("tokens, cost unknown")
     print_questions("openai/x", question_costs(PRICED, ["hublink"]))
     assert capsys.readouterr().out.endswith(" USD\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("strategy", "lacks_types"), [("qasa", True), ("bridge", False), ("bm25", False)])
+def test_a_run_says_that_names_have_no_types(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], strategy: str, lacks_types: bool
+) -> None:
+    report = RealIndex(tmp_path / "corpus", strategies=(strategy,)).read(pages({"Ulm": "Ulm lies on the Danube."}))
+    assert report.lacks_types is lacks_types
+    print_report(report)
+    assert ("names have no types but those" in capsys.readouterr().out) is lacks_types

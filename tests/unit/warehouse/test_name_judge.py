@@ -14,7 +14,16 @@ from polyhop.schemas.settings import Settings
 from polyhop.tasks.extraction.rows import BatchPages, ExtractedPassage
 from polyhop.tasks.extraction.rules import PassageRules
 from polyhop.warehouse.models.local_encoder import LocalEncoder, TokenStates
-from polyhop.warehouse.name_judge import CLASSES, HEADS_FILE, NameJudge, cut_spans, gives_types, open_heads
+from polyhop.warehouse.name_judge import (
+    CLASSES,
+    HEADS_FILE,
+    NameJudge,
+    cut_spans,
+    gives_types,
+    join_spans,
+    joinable_words,
+    open_heads,
+)
 from polyhop.warehouse.open_models import close_encoders, open_encoder
 
 TEXTS = ["Ada Lovelace met Charles Babbage in London.", "", "Payment is due within 30 days."]
@@ -90,6 +99,7 @@ def test_what_is_no_name_in_english_is_another_name_in_german(settings: Settings
         ("C#", "c#"),
         ("Node.js", "node js"),
         ("Kim Min-jun", "kim min jun"),
+        ("Marks and Spencer", "marks and spencer"),
     ],
 )
 def test_an_odd_name_is_found_whole(settings: Settings, name: str, key: str) -> None:
@@ -101,6 +111,59 @@ def test_a_greeting_is_no_part_of_a_name(settings: Settings) -> None:
     page = rules(settings)(passage("Hello Pavel,\n\nplease find the invoice attached.", title=""))
     assert "pavel" in page.rows
     assert "hello pavel" not in page.rows
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("Alice and Bob met on Monday.", {"alice", "bob"}),
+        ("Our sales in France and Germany rose.", {"france", "germany"}),
+        ("We deliver to Leeds and Bradford.", {"leeds", "bradford"}),
+        ("Parts are bought from Siemens and Bosch.", {"siemens", "bosch"}),
+    ],
+)
+def test_two_names_with_and_between_them_stay_two(settings: Settings, text: str, keys: set[str]) -> None:
+    assert keys <= rules(settings)(passage(text)).rows.keys()
+
+
+def test_titles_with_and_between_them_are_not_joined(settings: Settings) -> None:
+    finder = NameFinder(["Marks", "Spencer"])
+    page = PassageRules(finder, "rules", "en", NameJudge(settings))(
+        passage("In 1907 the office praised Marks and Spencer for the work.")
+    )
+    assert {"marks", "spencer"} <= page.rows.keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("Parker and Stone wrote it.", 1),
+        ("Parker and Stone wrote it. Later Parker sang.", 0),
+        ("Parker and Stone wrote it. Matt Stone sang.", 0),
+        ("Parker and Stone wrote it. Parker and Stone sang.", 2),
+        ("Parker, Stone and others wrote it.", 0),
+    ],
+    ids=["nowhere else", "alone", "end of a name", "repeated", "no pair"],
+)
+def test_a_pair_may_be_one_name_where_no_part_stands_alone(text: str, count: int) -> None:
+    spans = [(mention.start, mention.end) for mention in NameFinder([]).find(text)]
+    words = joinable_words(text, spans, ())
+    assert [text[slice(*word)] for word in words] == ["and"] * count
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "expected"),
+    [
+        ({(6, 9): 0.6}, [(0, 17), (22, 25)]),
+        ({(6, 9): 0.59}, [(0, 5), (10, 17), (22, 25)]),
+        ({(6, 9): 0.9, (18, 21): 0.9}, [(0, 25)]),
+    ],
+    ids=["joined", "below the threshold", "three"],
+)
+def test_spans_are_joined_from_a_probability_on(
+    probabilities: dict[tuple[int, int], float], expected: list[tuple[int, int]]
+) -> None:
+    assert join_spans([(0, 5), (10, 17), (22, 25)], probabilities) == expected
 
 
 WORDS = [(0, 5), (6, 11), (12, 13)]  # Hello Pavel C++

@@ -25,6 +25,17 @@ ORDER BY asked.key, jaro_winkler_similarity(e.key, asked.key) DESC, e.key;
 -- All types that named entities have.
 SELECT DISTINCT type FROM entities WHERE is_named AND type IS NOT NULL ORDER BY type;
 
+-- name: mentioned_passages
+-- Passages with the spans of their named entities; those that mention one of $keys first, the others by hash.
+SELECT p.title, p.text, list(e.key ORDER BY e.key), list(m.spans_json ORDER BY e.key)
+FROM passages AS p
+JOIN mentions AS m ON m.unit_id = p.passage_id AND m.level = 'passage'
+JOIN entities AS e USING (entity_id)
+WHERE e.is_named
+GROUP BY p.passage_id, p.title, p.text
+ORDER BY bool_or(list_contains($keys, e.key)) DESC, md5(p.passage_id), p.passage_id
+LIMIT $limit;
+
 -- name: named_entities
 -- Key, name and type of the named entities, most mentioned first.
 SELECT key, name, type FROM entities WHERE is_named ORDER BY mention_count DESC, key;

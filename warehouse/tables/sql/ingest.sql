@@ -131,6 +131,17 @@ SELECT NOT EXISTS (
     WHERE p.title IS DISTINCT FROM b.title
 );
 
+-- name: are_joined_names_same
+-- Whether the names with "and" between two capitals are those of the version before.
+SELECT NOT EXISTS (
+    SELECT 1
+    FROM (SELECT name FROM entities WHERE is_named AND regexp_matches(name, ' and \p{Lu}')) AS e
+    FULL JOIN (
+        SELECT name FROM version_before.entities WHERE is_named AND regexp_matches(name, ' and \p{Lu}')
+    ) AS b USING (name)
+    WHERE e.name IS NULL OR b.name IS NULL
+);
+
 -- name: passage_range
 -- Passages of one batch; only ids are sorted to find them.
 SELECT passage_id, record_id, document_id, ordinal, title, text, start_offset, end_offset

@@ -50,6 +50,10 @@ SELECT DISTINCT relation FROM relations ORDER BY relation;
 -- The gazetteer's titles.
 SELECT DISTINCT title FROM passages ORDER BY title;
 
+-- name: joined_names
+-- Names with "and" between two capitals, which extraction may have joined (decision 0042): rules would find two names.
+SELECT name FROM entities WHERE is_named AND regexp_matches(name, ' and \p{Lu}') ORDER BY name;
+
 -- name: merged_names
 -- Keys of names that are exactly one other entity's, by resolution or by hand; title aliases are not among them.
 SELECT a.alias_key, any_value(e.key)

@@ -203,3 +203,25 @@ def test_a_title_mentions_what_no_relation_links_to_it() -> None:
     found = [("t", "met", "a"), ("b", "met", "t2"), ("a", "met", "c")]
     assert title_relations(["t", "t2"], ["t", "t2", "a", "b", "c"], found) == [("t", "mentions", "c")]
     assert title_relations([], ["a"], []) == []
+
+
+def test_a_colon_within_a_title_is_no_field() -> None:
+    text = "Gaby: A True Story is a film directed by Luis Mandoki."
+    assert stated(text, title="Gaby: A True Story") == [("gaby a true story", "directed by", "luis mandoki")]
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("Harold Johnston", "Harold Johnston was a classical historian and Professor of Latin at Tarnwick College."),
+        (
+            "Page 1",
+            "Richard W. Story is a Senior Judge of the United States District Court for the Northern District of Ulm.",
+        ),
+        ("Louis Film", "Louis Film portrays the life of the Heidelberg-born Elizabeth Charlotte."),
+    ],
+    ids=["conjunction", "preposition", "born"],
+)
+def test_a_label_without_a_predicate_is_not_stated(title: str, text: str) -> None:
+    labels = [label for _, label, _ in stated(text, title=title)]
+    assert [label for label in labels if label == "for" or label.split()[-1] in ("and", "born")] == []
