@@ -170,7 +170,7 @@ def _print_reading(reading: dict[str, Any]) -> None:
     print_line(f"{label:<10}{reading['model']}, prompt {prompt['name']} {prompt['hash'][:8]}, {tokens}{paid}")
     if fallback := reading["fallback"]:
         why = f"{fallback['error_class']}: {fallback['error']}"
-        print_line(f"  the model's reply was unusable; fell back to the rule-based reader: {why}")
+        print_line(f"  the model's reply was unusable; fell back to the reader without a model: {why}")
     if reading["dropped_citations"]:
         print_line(f"  {reading['dropped_citations']} cited sources do not support the answer and were dropped")
 

@@ -378,4 +378,4 @@ def test_an_answer_that_is_none_of_the_options_is_not_shown(command: Command, mo
     model_server.respond(lambda _: reply("2010"))
     shown = command("ask", "Which is larger, Town 1 or Town 2?", "--index", "towns", "--strategy", "bm25").stdout
     assert "Answer    2010" not in shown
-    assert "fell back to the rule-based reader" in shown
+    assert "fell back to the reader without a model" in shown

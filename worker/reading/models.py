@@ -261,7 +261,7 @@ class AskingReader:
         (reading,) = self.fallback.read([item])
         if use is not None:
             fields = {"model": use.model, "prompt": use.prompt, "error": use.error_class}
-            _LOG.info("a model gave no usable reply; fell back to the rule-based reader", extra={"fields": fields})
+            _LOG.info("a model gave no usable reply; fell back to the reader without a model", extra={"fields": fields})
         return replace(reading, use=use)
 
 
