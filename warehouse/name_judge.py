@@ -188,6 +188,7 @@ def cut_spans(spans: Sequence[Span], words: Sequence[Span], outside: Floats) -> 
     return sorted(cut)
 
 
+_JOINED_WORDS = 8  # most words of a name that is joined with another; chosen: longer ones are no names
 JOINED = 0.6
 """Probability from which two names with `and` between them are one; chosen: see decision 0042."""
 
@@ -199,9 +200,13 @@ def joinable_words(text: str, loose: Sequence[Span], fixed: Sequence[Span]) -> l
     """
     pairs = [(a, b) for a, b in pairwise(loose) if text[a[1] : b[0]] == _JOIN]
     paired = {span for pair in pairs for span in pair}
-    alone = [text[start:end].split() for start, end in {*loose, *fixed} - paired]
-    ends = {tuple(words[first:]) for words in alone for first in range(len(words))}
-    return [(a[1] + 1, b[0] - 1) for a, b in pairs if ends.isdisjoint(tuple(text[s:e].split()) for s, e in (a, b))]
+    words = {span: tuple(text[slice(*span)].split()) for span in {*loose, *fixed}}
+    ends = {words[span][-count:] for span in words.keys() - paired for count in range(1, _JOINED_WORDS + 1)}
+    return [
+        (a[1] + 1, b[0] - 1)
+        for a, b in pairs
+        if all(len(words[span]) <= _JOINED_WORDS and words[span] not in ends for span in (a, b))
+    ]
 
 
 def join_spans(spans: Sequence[Span], probabilities: Mapping[Span, float]) -> list[Span]:
