@@ -1,6 +1,6 @@
 """Fits the confidence of the span reader: `uv run python weights/training/reader_confidence.py FOLDER`.
 
-Questions that training has not seen (HotpotQA's and SQuADShifts' part for dev, and MuSiQue-100) are read with the
+Questions over several passages that training has not seen (HotpotQA's part for dev, and MuSiQue-100) are read with the
 passages that `bridge` retrieves, and a second time without those that contain an answer: then no answer is right.
 FOLDER keeps corpora, indexes and passages, so that a second run reads only. Prints the constants of
 worker/reading/reader.py, and what is shown at several thresholds for the fitted sets and for sets that were not fitted.
@@ -42,8 +42,8 @@ RETRIEVED, READ = 16, 8  # passages that are retrieved, and of these, without th
 RIGHT = 0.5  # token F1 from which an answer counts as right
 REGULAR = 1.0  # L2 on standardised features
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
-FITTED = ("hotpotqa", "squadshifts", "musique100")
-JUDGED = ("documents", "unseen", "wiki2")
+FITTED = ("hotpotqa", "musique100")  # over several passages
+JUDGED = ("squadshifts", "documents", "unseen", "wiki2")
 
 
 class Case(NamedTuple):

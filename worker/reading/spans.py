@@ -25,6 +25,7 @@ _SHORTEST_TITLE = 3  # characters of a title that a sentence may name; as in tra
 _ENDS = 15  # first and last tokens that are combined; as in training
 _LONGEST = 20  # tokens of an answer; as in training
 _OFF_SUBJECT = 2.0  # taken off the logits of passages that say no name of the question; chosen
+_REPEATED = 3  # words of the question in a row that no answer has; chosen
 _SPANS = 10  # of a window; as in training
 _SIGNS = " ,;:\"“”'’()[]"
 _LAST_STOP = re.compile(r"(?<![A-Z])(?<!\b[A-Z]r)\.$")
@@ -86,12 +87,12 @@ def read_spans(
     near = on_subject(pages, question.names)
     windows = [Window(question.text, part.bridge, part.page.content.title, part.text) for part in parts]
     found = model.logits(windows)
-    has_options, asked, words = bool(options_of(question)), stems_of(question.text), f" {norm_answer(question.text)} "
+    asked = "" if options_of(question) else f" {norm_answer(question.text)} "
     spans = [
         span
         for part, logits in zip(parts, found, strict=True)
         for span in _spans(part, logits, 0.0 if part.page.rank in near else _OFF_SUBJECT)
-        if has_options or not (f" {norm_answer(span.answer)} " in words or _repeats(span.answer, asked))
+        if not _repeats(norm_answer(span.answer), asked)
     ]
     if not spans:
         return None
@@ -129,10 +130,11 @@ def parts_of(question: ParsedQuestion, pages: Sequence[ParsedPassage], similar: 
     return parts
 
 
-def _repeats(answer: str, asked: frozenset[str]) -> bool:
-    """Returns whether most content words of an answer are words of the question."""
-    said = stems_of(answer)
-    return 2 * len(said & asked) > len(said)
+def _repeats(answer: str, asked: str) -> bool:
+    """Returns whether an answer is a part of the question, or has three consecutive words of it."""
+    words = answer.split()
+    runs = [words, *(words[first : first + _REPEATED] for first in range(len(words) - _REPEATED + 1))]
+    return any(f" {' '.join(run)} " in asked for run in runs)
 
 
 def _bridge(
