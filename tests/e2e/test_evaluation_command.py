@@ -195,7 +195,7 @@ def test_a_run_says_what_was_evaluated_and_how(root: Path, evaluate: Call) -> No
     assert [run["questions"][name] for name in ("file", "n", "excluded", "left_out")] == ["questions.jsonl", 6, 1, 1]
     assert (run["strategies"], run["baseline"], run["parameters"]) == (["bm25:b=0.5", "bm25"], "bm25", {"k1": "1.2"})
     assert list(run["paired"]) == ["bm25:b=0.5"]
-    assert (run["seed"], run["reader"], run["depth"], run["version"]) == (13, "rules", 100, 1)
+    assert (run["seed"], run["reader"], run["depth"], run["version"]) == (13, "spans", 100, 1)
     assert run["interval"] == {"kind": BOOTSTRAP, "level": 0.95, "resamples": 10_000, "seed": 13}
     assert all(run["results"]["bm25"]["intervals"].values())
     assert run["settings"].items() >= {"reader.min_confidence": 1, "index.extraction.extractor": "rules"}.items()
@@ -369,7 +369,7 @@ def test_the_best_setting_of_the_sample_is_judged_on_the_rest(command: Call, rep
 
 def test_answers_are_read_where_the_metric_judges_them(report_of: Call) -> None:
     report = report_of(f"tune {NAMES} --strategy bm25:b=0,.75 --metric f1 --no-store")
-    assert (report["reader"], report["tuning"]["judged"], "em" in report["rest"]["metrics"]) == ("rules", 12, True)
+    assert (report["reader"], report["tuning"]["judged"], "em" in report["rest"]["metrics"]) == ("spans", 12, True)
 
 
 def test_a_version_that_is_published_meanwhile_ends_the_tuning(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -276,8 +276,8 @@ def test_a_model_reads_once_and_says_what_it_cost_and_where_it_found_it(towns: A
     assert "models.read" not in shown.stderr
     unsure = towns.run(f"{ASK} --set reader.min_confidence=1", QUESTION)
     assert unsure.stderr.count("--set models.read=PROVIDER/MODEL") == 1
-    without = ask(towns, model_server, "--reader rules")
-    assert (without["reading"]["by"], without["reading"]["model"], model_server.count()) == ("rules", None, 1)
+    without = ask(towns, model_server, "--reader spans")
+    assert (without["reading"]["by"], without["reading"]["model"], model_server.count()) == ("local", None, 1)
 
 
 @pytest.mark.parametrize(("status", "code", "calls"), [(503, 1, 2), (401, 2, 1)])

@@ -193,7 +193,7 @@ def test_without_passages_the_model_sees_what_the_strategy_wrote_if_it_writes(op
     refused = run(*ask, "bm25").exception
     assert isinstance(refused, ConfigurationError)
     assert "Strategy 'bm25' produces no text for a model; set models.read_passages above 0" in str(refused)
-    assert (run(*ask, "bm25", "--reader", "rules").exit_code, model_server.count()) == (0, 0)
+    assert (run(*ask, "bm25", "--reader", "spans").exit_code, model_server.count()) == (0, 0)
     answer = json.loads(run(*ask, "naive-vector").stdout)
     assert (answer["answer"], answer["reading"]["by"], bool(answer["passages"])) == ("London", "model", True)
     assert answer["reading"]["prompt"]["name"] == "qa.chains"
@@ -320,7 +320,7 @@ def test_the_table_of_results_names_no_model_if_rules_read(command: Command, mod
     (row,) = json.loads(
         command("sql", "SELECT DISTINCT read_by, model FROM results", "--index", "towns", "--json").stdout
     )
-    assert row == {"read_by": "rules", "model": None}
+    assert row == {"read_by": "local", "model": None}
 
 
 CITED = {

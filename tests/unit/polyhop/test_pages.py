@@ -288,7 +288,7 @@ def test_a_page_names_a_model_as_asked_when_rules_answered(bridge_answer: Docume
     answered = {
         "dropped_citations": 0,
         "citations": [],
-        "by": "rules",
+        "by": "local",
         "kind": "extracted",
         "confidence": 0.9,
         "fallback": failed,

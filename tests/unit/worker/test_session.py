@@ -203,7 +203,7 @@ def test_a_strategy_s_own_reader_reads_paths_and_asks_a_model_thrice(chat: OneRe
 def test_it_may_leave_what_it_shows_to_the_configured_reader(session: IndexSession) -> None:
     """The rules read the paths, which name the designer; no passage does. They keep to the least confidence."""
     document = answer(session, "paths")
-    assert (document["guess"], document["reading"]["by"]) == ("Ann Roe", "rules")
+    assert (document["guess"], document["reading"]["by"]) == ("Ann Roe", "local")
     assert [sentence["passage_id"] for sentence in document["evidence"]["sentences"]] == ["path 0"]
     (answered,) = session.answerer("paths", {}, 1.0).answer([QUESTION], limit=3)
     assert (answered.reading.answer, answered.reading.kind) == ("", "extracted")
