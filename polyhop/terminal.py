@@ -221,7 +221,7 @@ def silence(answer: "Answer") -> str:
 
 
 def guess_of(answer: "Answer") -> str:
-    """The guess shown with the sentences, "" beside a short answer."""
+    """The guess shown with the sentences, "" with a short answer."""
     return "" if answer.answer else answer.guess
 
 

@@ -406,7 +406,8 @@ def demo(root: Root = None, json: Json = False) -> None:
     print_line()
     counts = ", ".join(f"{strategy} {count}" for strategy, count in complete.items())
     print_line(
-        f"Of {len(measured)} questions over several passages, the first {_FIRST} hold every passage needed: {counts}"
+        f"Of {plural(len(measured), 'question')} over several passages, the first {_FIRST} hold every passage needed: "
+        f"{counts}"
     )
     if report.changed:
         print_line()

@@ -194,7 +194,7 @@ def test_the_demo_answers_without_network_from_another_folder(image: Image, tmp_
     assert image.entrypoint == ["polyhop"]
     command, environment = without_network([*image.entrypoint, "demo"], image.environment, tmp_path)
     printed = run(command, environment, image.folder)  # type: ignore[arg-type]
-    assert "was a French scholar born in Figeac in 1790" in printed
+    assert "was an English architect born in East Knoyle" in printed
     assert (image.path("/data/polyhop-data") / "indexes" / "demo" / "CURRENT").is_file()
     assert str(PROJECT) not in printed
 
@@ -254,7 +254,9 @@ def tool(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_uv_installs_it_as_a_tool(tool: Path, image: Image, tmp_path: Path) -> None:
     program = tool.parent.parent / "bin" / "polyhop"
     own = {"HOME": str(tmp_path), "POLYHOP_ROOT": str(tmp_path / "root")}
-    assert "a French scholar born in Figeac" in run([str(program), "demo"], {**image.environment, **own}, tmp_path)
+    assert "an English architect born in East Knoyle" in run(
+        [str(program), "demo"], {**image.environment, **own}, tmp_path
+    )
 
 
 def test_without_the_extra_a_model_is_refused_with_what_to_install(tool: Path, image: Image, tmp_path: Path) -> None:

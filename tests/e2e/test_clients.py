@@ -316,7 +316,9 @@ def test_a_model_that_read_is_quoted_with_its_tokens(serve: Call, demo_root: Pat
     values = ("read=openai/scripted", f"api_base={model_server.url}", "price=1,2")
     options = [word for value in values for word in ("--set", f"models.{value}")]
     reply = chat(serve(demo_root, *options, OPENAI_API_KEY="not-a-key").url)
-    assert reply.choices[0].message.content.startswith("Bartholdi\n\nIt was Bartholdi of \\*Colmar\\*.\n\n")
+    assert reply.choices[0].message.content.startswith(
+        "Bartholdi (by a model, not verified)\n\nIt was Bartholdi of \\*Colmar\\*.\n\n"
+    )
     assert reply.usage.prompt_tokens > 0
     assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
 
@@ -357,7 +359,7 @@ def test_each_tool_gives_what_the_python_api_gives_with_index_and_version(ask_se
     own = {"index": "demo", "version": local.version}
     read, unread = (
         {"strategy": one.strategy, "answer": one.answer, "confidence": one.reading.get("confidence")}
-        | {"reasoning": "", "sentences": one.sentences, "passages": one.passages}
+        | {"reasoning": "", "verified": None, "sentences": one.sentences, "passages": one.passages}
         for one in (answer, ranked)
     )
     rows = local.sql("SELECT name, df FROM entities ORDER BY name LIMIT 200").to_pylist()

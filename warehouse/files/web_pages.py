@@ -382,7 +382,7 @@ class Page:
 
 
 _LONGEST_STYLE = 1_000  # characters of a style that are looked at
-_MOST_RAISED = 8  # superscripts in one another that are told from their base; chosen: bounds how often a text is joined
+_MOST_RAISED = 8  # nested superscripts that are read as exponents; chosen: bounds how often a text is joined
 _LONGEST_BASE = 20  # characters before a raised number that are looked at
 
 

@@ -116,7 +116,7 @@ def test_what_differs_is_said_as_json_and_in_words(tmp_path: Path, capsys: Captu
     texts = {"ada": "Ada Lovelace wrote for Charles Babbage.", "oslo": "Oslo lies in Norway."}
     for edition in (texts, {**texts, "oslo": "Oslo lies in Sweden.", "fjord": "Oslo lies on a fjord."}):
         edited.read({"id": name, "title": name.title(), "text": text} for name, text in edition.items())
-    questions = {"0": "Where does Oslo lie?", "1": "Who wrote for Charles Babbage?"}
+    questions = {"0": "In which country does Oslo lie?", "1": "Who wrote for Charles Babbage?"}
     rows = [{"id": name, "question": text} for name, text in questions.items()]
     asked = write_lines(edited.folder / "questions.jsonl", rows)
     versions("small", diff=(1, 2), questions=asked, strategy="bm25", root=edited.root, json=True)
@@ -126,7 +126,10 @@ def test_what_differs_is_said_as_json_and_in_words(tmp_path: Path, capsys: Captu
     (changed,) = document["questions"].pop("changed")
     counts = {"other_answers": 1, "other_guesses": 1, "other_sentences": 1, "other_passages": 1}
     assert document["questions"] == {"asked": 2, **counts}
-    assert (changed["question"], changed["answer"]) == ("Where does Oslo lie?", {"before": "Norway", "after": "Sweden"})
+    assert (changed["question"], changed["answer"]) == (
+        "In which country does Oslo lie?",
+        {"before": "Norway", "after": "Sweden"},
+    )
     assert changed["passages_added"] == ["fjord"]
     versions("small", diff=(1, 2), questions=asked, strategy="bm25", root=edited.root)
     lines = capsys.readouterr().out.splitlines()
@@ -134,7 +137,7 @@ def test_what_differs_is_said_as_json_and_in_words(tmp_path: Path, capsys: Captu
     assert lines[2:4] == ["  added    fjord [corpus]", "  changed  oslo [corpus]"]
     assert lines[-7:] == [
         "questions: 2 asked; other answers: 1, guesses: 1, sentences: 1, passages: 1",
-        "  Where does Oslo lie?",
+        "  In which country does Oslo lie?",
         "    Norway -> Sweden",
         "    + [oslo] Oslo lies in Sweden.",
         "    + [fjord] Oslo lies on a fjord.",
