@@ -19,7 +19,7 @@ from polyhop.warehouse.models import chat
 from polyhop.warehouse.open_models import current_run
 from polyhop.warehouse.tables.query import query_rows
 
-_AS_IS = {"kg.extract": 8, "prop.entities": 3, "hub.path_text": 1, "qa.answer": 1, "qa.chains": 18}
+_AS_IS = {"kg.extract": 8, "prop.entities": 3, "hub.path_text": 1, "qa.answer": 1, "qa.chains": 19}
 _AS_IS |= {"qa.closed_book": 20, "hub.components": 20, "hub.partial": 20, "hub.final": 9, "hub.filter": 9}
 READ = {(task, "as_is"): count for task, count in _AS_IS.items()}
 """Replies that were accepted, by task and help."""
