@@ -127,7 +127,7 @@ class LocalReader:
         return replace(reading, answer="", guess=reading.answer)
 
 
-_BIAS, _SLOPES = -1.45, (-0.02, 0.26)
+_BIAS, _SLOPES = -1.45, (-0.01, 0.26)
 """Logistic regression on `SpanAnswer.features`, fitted by weights/training/reader_confidence.py."""
 
 
