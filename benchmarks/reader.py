@@ -27,6 +27,7 @@ from polyhop.schemas.ports import Artefact
 from polyhop.schemas.query import ContextPassage, Question, ReaderResult, ReadingItem, Retrieval
 from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of
 from polyhop.warehouse.files.questions import read_questions
+from polyhop.warehouse.models.span_model import open_span_model
 from polyhop.worker.reading.reader import LocalReader
 
 T = TypeVar("T")
@@ -91,7 +92,7 @@ def report_index(arguments: argparse.Namespace) -> None:
     records, _ = read_questions(arguments.questions)
     with open_index(arguments.index, root=arguments.root) as index:
         session = index.session
-        reader = LocalReader(session.published)
+        reader = LocalReader(session.published, session.services.encode, open_span_model())
         answerer = session.answerer(arguments.strategy, {})
         asked = [Question(record.question, record.id) for record in records]
         answered = answerer.answer(asked, limit=arguments.passages, read_passages=arguments.passages)
@@ -153,7 +154,8 @@ def report_odd(count: int, most_milliseconds: float) -> None:
     for name, piece in ODD_TEXTS.items():
         text = piece * (CHARACTERS // len(piece))
         reader = LocalReader(
-            CorpusIndex([{"id": "a", "title": "Aa", "text": piece}, {"id": "b", "title": "Bb", "text": piece}])
+            CorpusIndex([{"id": "a", "title": "Aa", "text": piece}, {"id": "b", "title": "Bb", "text": piece}]),
+            model=open_span_model(),
         )
         context = [ContextPassage(f"p{n}", "Aa" if n % 2 else "Bb", text, n, 1 / n) for n in range(1, count + 1)]
         reader.read([item_of(QUESTIONS[0], context)])
@@ -219,7 +221,7 @@ def report_comparisons(golden: Path, corpus: Path) -> None:
     """Answers of comparison and yes-no questions from their own passages, those of the next questions among them."""
     rows = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()]
     questions = [json.loads(line) for line in golden.read_text(encoding="utf-8").splitlines()]
-    reader = LocalReader(CorpusIndex(rows))
+    reader = LocalReader(CorpusIndex(rows), model=open_span_model())
     right: Counter[str] = Counter()
     asked: Counter[str] = Counter()
     items = compared_items(questions, rows)

@@ -77,7 +77,7 @@ def evaluate_index(
     request = with_strategies(settings, request)
     gates = [reporting.parse_gate(text) for text in request.fail_below]
     reporting.check_names(gates, [*labels_of(request), *([CLOSED_BOOK] if request.closed_book else [])])
-    reporting.check_measured(gates, unranked=CLOSED_BOOK, reads=settings.reader.name != "none")
+    reporting.check_measured(gates, unranked=CLOSED_BOOK, reads=settings.reader.reads)
     folder = Layout(settings.root).evaluations
     if request.is_stored:
         evaluations.check_folder(folder)
@@ -149,9 +149,7 @@ def run_evaluation(
             "left_out": left_out,
             "parameters": dict(sorted(request.parameters.items())),
             "settings": answering_settings(settings, published.manifest.settings, request.where),
-            "reader": settings.models.read
-            if settings.models.read and settings.reader.name != "none"
-            else settings.reader.name,
+            "reader": (settings.models.read if settings.reader.reads else "") or settings.reader.name,
             "depth": DEPTH,
             "ranges": _ranges_of(request),
         }
@@ -174,7 +172,7 @@ def _require_encoders(settings: Settings, published: PublishedIndex, variants: C
 
 def _check(settings: Settings, request: requests.EvaluationRequest) -> None:
     """Refuses what can be refused before anything runs."""
-    if request.closed_book and (settings.reader.name == "none" or not settings.models.read):
+    if request.closed_book and not (settings.reader.reads and settings.models.read):
         raise ConfigurationError(
             "--closed-book asks a chat model without passages, so it needs --reader model and models.read."
         )
@@ -631,7 +629,7 @@ def _tried(settings: Settings, request: requests.TuningRequest) -> tuple[Strateg
     spec, metric = spec_of(label.partition(":")[0].strip()), request.metric
     if metric not in reporting.ALL_METRICS:
         raise ConfigurationError(f"Unknown metric '{metric}' to tune by; metrics: {', '.join(reporting.ALL_METRICS)}.")
-    if metric in reporting.ANSWER_METRICS and settings.reader.name == "none":
+    if metric in reporting.ANSWER_METRICS and not settings.reader.reads:
         raise ConfigurationError(f"Tuning by {metric} needs answers; use --reader spans or model.")
     if metric in TRIPLE_METRICS and not spec.ranks_triples:
         raise ConfigurationError(

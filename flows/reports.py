@@ -123,6 +123,11 @@ class IndexReport:
             said.append(f"why: polyhop sql \"FROM extraction_ledger WHERE state = 'failed'\" --index {self.index}")
         return said
 
+    def extracted_units(self) -> dict[str, int]:
+        """Counts of extraction without the items of replies, which `kept_words` says."""
+        counts = self.extraction.items()
+        return {name: count for name, count in counts if not name.startswith((LISTED_ITEMS, KEPT_ITEMS))}
+
     def kept_words(self) -> str:
         """Kept items of the replies that extraction asked for, in words; "" if it kept all of them."""
         counts = self.extraction

@@ -116,7 +116,7 @@ class SpanModel(Protocol):
     """Finds the answer to a question in texts."""
 
     def logits(self, windows: Sequence[Window]) -> list[SpanLogits]:
-        """One per window, in order; those of one question are given together."""
+        """One per window, in order."""
         ...
 
 

@@ -203,7 +203,7 @@ class ReaderResult:
     reasoning: str = ""  # A model's answer in full sentences, with the numbers of its citations in brackets.
     citations: Sequence[Citation] = ()  # Sources that a model named and that are in the context.
     dropped_citations: int = 0  # Sources that a model named and that do not hold.
-    is_verified: bool = False  # A model's answer with a quote that holds; rules quote what they read.
+    is_verified: bool = False  # A model's answer with a quote that holds.
     use: ModelUse | None = None  # What the model took, None if none was asked.
     # Why the model could not be asked: this is then no answer, and the question is to be asked again.
     outage: ModelUnavailableError | None = None
@@ -231,8 +231,8 @@ def reading_row(reading: ReaderResult, naming: ModelUse | None = None) -> dict[s
 
     `usage` is what the reply took when it was made, `spent` what this answer took, names of the question included: 0
     calls if both were paid for before. `verified` says whether a quote of a model's answer holds. `parts` lists the
-    questions to the model where there were several. `fallback` says why a model was asked in vain and rules read
-    instead.
+    questions to the model where there were several. `fallback` says why a model was asked in vain and the
+    answer was read without it.
     """
     use = reading.use
     usage = use.usage if use else Usage()

@@ -473,6 +473,12 @@ class ReaderSettings(SettingsSection):
         description="Reader without a model: spans (short answers, and sentences), sentences alone, or none, which "
         "ranks passages only (`--reader`).",
     )
+
+    @property
+    def reads(self) -> bool:
+        """Returns whether answers are read at all."""
+        return self.name != "none"
+
     min_confidence: Annotated[float, ANSWERS] = Field(
         0.5,
         ge=0,

@@ -78,7 +78,7 @@ def open_services(published: PublishedIndex, settings: Settings, closing: ExitSt
         and short is not None  # what a question's vector among these depends on:
         and (passages.model, passages.encoder.query_prefix) != (short.model, short.encoder.query_prefix)
     )
-    spans = open_spans if settings.reader.name == "spans" else _no_spans
+    spans = partial(open_spans, settings.cores) if settings.reader.name == "spans" else lambda: None
     cross_encoder = cache(partial(_open_cross_encoder, settings))
     opened = (cache(open_read_model), spans, cross_encoder, cache(open_database))
     return Services(encode, has_two, *opened)
@@ -90,21 +90,17 @@ def _open_cross_encoder(settings: Settings) -> Reranker | None:
     if settings.models.rerank == "local":
         from polyhop.warehouse.models.span_model import SpanReranker
 
-        return SpanReranker(open_spans())
+        return SpanReranker(open_spans(settings.cores))
     from polyhop.warehouse.models.onnx_session import open_reranker
 
     return open_reranker(settings.models.rerank, Layout(settings.root).model_cache)
 
 
-def open_spans() -> SpanModel:
-    """The shipped span model, one per process."""
+def open_spans(cores: int) -> SpanModel:
+    """The shipped span model, one per process and number of cores."""
     from polyhop.warehouse.models.span_model import open_span_model
 
-    return open_span_model()
-
-
-def _no_spans() -> None:
-    """No span model: sentences are the answer."""
+    return open_span_model(cores)
 
 
 _PROMPTS = Path(__file__).parent / "reading" / "prompts"
@@ -197,7 +193,7 @@ class IndexSession:
         reads: bool = True,
     ) -> Answerer:
         """The strategy, made ready once per set of parameters; without `reads` it ranks passages only."""
-        reads = reads and self.settings.reader.name != "none"
+        reads = reads and self.settings.reader.reads
         key = repr((strategy, sorted(parameters.items()), min_confidence, reads))
         if key not in self._answerers:
             if len(self._answerers) >= KEPT_ANSWERERS:

@@ -246,8 +246,7 @@ def _print_advice(report: "IndexReport") -> None:
             "  names have no types but those that pages state of their titles; types need a strategy with vectors of "
             "passages (bridge), encoder.name=local, and corpus.language en, de, fr or auto"
         )
-    units = {name: count for name, count in report.extraction.items() if not name.startswith(("listed_", "kept_"))}
-    if units:  # kept items of replies are among the sentences on models
+    if units := report.extracted_units():
         extracted = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in units.items())
         print_line(f"  extraction: {extracted}")
     if report.counts.get("quarantined"):

@@ -73,7 +73,7 @@ def _triple(page: ExtractedPassage, relation: Relation) -> tuple[str, list[str]]
 LEAST_EXAMPLES = 10  # measured (decision 0042): fewer say too little of a type
 MOST_PASSAGES = 2000  # encoded for one call; chosen: a minute on two cores
 LEAST_PROBABILITY = 0.5  # of a suggested name; chosen
-_STATE_SCALE = 0.3  # of a span's states beside the hidden units; measured in design/entity-types.md
+_STATE_SCALE = 0.3  # of a span's states relative to the hidden units; measured in design/entity-types.md
 _WEIGHT_OF_OTHERS = 1500.0  # all other names together, however many there are; measured there with 1,500
 _WEIGHT_OF_EXAMPLES = 0.3 * _WEIGHT_OF_OTHERS  # all examples together; measured there
 _FOLDS = 5  # parts of the other names, each judged by a regression over the rest; chosen

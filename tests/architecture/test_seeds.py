@@ -9,7 +9,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 ROWS = [
     [cell.strip() for cell in line.strip("|").split(" | ")]
     for line in (PROJECT / "docs" / "seeds.md").read_text(encoding="utf-8").splitlines()
-    if line.startswith("| ") and not line.startswith("| what it says")
+    if line.startswith("| ") and not line.startswith("| statement")
 ]
 FOLDERS = "flows|polyhop|schemas|tasks|tests|warehouse|worker|benchmarks|docs"
 NAMED = re.compile(rf"\b((?:{FOLDERS})/[\w./-]*\w)")

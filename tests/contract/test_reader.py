@@ -1,4 +1,4 @@
-"""What every Reader does: of spans and sentences, by models that mark or write, of hubs and facets."""
+"""The contract of every Reader: spans, sentences, models that mark or write, hubs and facets."""
 
 import json
 from collections.abc import Sequence

@@ -148,9 +148,9 @@ def test_a_later_run_keeps_the_encoder_unless_told(settings_for: Make, corpus: P
     assert not kept.changed
     changed = indexed(settings_for(strategies="bridge", encoder__name="local"), corpus)
     assert changed.changed
-    anew = [stage for stage in changed.seconds if stage not in changed.reused]
+    derived = [stage for stage in changed.seconds if stage not in changed.reused]
     # names get types by the local encoder, so the stages that read them run again, too
-    assert anew == ["ingest", "extract", "resolve", "graph", "embed-passage", "publish"]
+    assert derived == ["ingest", "extract", "resolve", "graph", "embed-passage", "publish"]
     assert vectors(settings)["passage"].encoder.name == "local"
     count = model_server.count()
     assert indexed(settings, corpus).changed  # back again: all vectors are in the cache

@@ -188,22 +188,35 @@ class LocalEncoder:
 
     def _open_session(self) -> Any:
         graph = self._folder / "model.onnx"
-        try:
-            with graph.open("rb") as file:
-                digest = file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise ModelFileError(f"Cannot read the encoder's weights {graph}: {error.strerror}.") from error
-        if digest != GRAPH_SHA256:
-            raise ModelFileError(
-                f"The encoder's weights {graph} are not the published ones: sha256 is {digest}, expected "
-                f"{GRAPH_SHA256}. Install the package again: {MINILM.install}"
-            )
+        require_published(graph, GRAPH_SHA256, "encoder")
         if self._precision == "bfloat16":
             return BFloat16Session(graph, self._threads)
         if self._precision == "float32":
             return open_session(graph, REINSTALL, self._threads)
         with writing("the quantised encoder", Path(gettempdir())), TemporaryDirectory() as folder:
             return open_session(_quantised(graph, Path(folder) / "int8.onnx"), REINSTALL, self._threads)
+
+
+def require_published(graph: Path, sha256: str, part: str) -> None:
+    """Refuses a file of polyhop-weights that is missing or differs from the published one.
+
+    Args:
+        graph: The file.
+        sha256: Of the published file.
+        part: What the file is for, as the sentence says it: encoder, reader.
+    """
+    try:
+        with graph.open("rb") as file:
+            digest = file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelFileError(
+            f"Cannot read the {part}'s weights {graph}: {error.strerror}. Install the package again: {MINILM.install}"
+        ) from error
+    if digest != sha256:
+        raise ModelFileError(
+            f"The {part}'s weights {graph} are not the published ones: sha256 is {digest}, expected {sha256}. "
+            f"Install the package again: {MINILM.install}"
+        )
 
 
 def equal_length_batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:

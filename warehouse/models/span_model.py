@@ -7,7 +7,6 @@ padded.
 
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
-from hashlib import file_digest
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -15,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import ModelFileError
 from polyhop.schemas.ports import SpanLogits, SpanModel, Window
 from polyhop.warehouse.machine import usable_cores
-from polyhop.warehouse.models.local_encoder import MINILM, REINSTALL, TOKENIZER_FILE
+from polyhop.warehouse.models.local_encoder import MINILM, REINSTALL, TOKENIZER_FILE, require_published
 from polyhop.warehouse.models.onnx_session import clean_text, load_tokenizer, open_session
 
 GRAPH_FILE = "reader.onnx"
@@ -114,17 +112,8 @@ class LocalSpanModel:
         return tokenizer
 
     def _session(self) -> Any:
-        graph, install = self._folder / GRAPH_FILE, f"Install the package again: {MINILM.install}"
-        try:
-            with graph.open("rb") as file:
-                digest = file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise ModelFileError(f"Cannot read the reader's weights {graph}: {error.strerror}. {install}") from error
-        if digest != GRAPH_SHA256:
-            raise ModelFileError(
-                f"The reader's weights {graph} are not the published ones: sha256 is {digest}, expected "
-                f"{GRAPH_SHA256}. {install}"
-            )
+        graph = self._folder / GRAPH_FILE
+        require_published(graph, GRAPH_SHA256, "reader")
         return open_session(graph, REINSTALL, self._threads)
 
 
@@ -151,6 +140,6 @@ class SpanReranker:
 
 
 @cache
-def open_span_model() -> SpanModel:
-    """The shipped span model, one per process."""
-    return LocalSpanModel()
+def open_span_model(cores: int = 0) -> SpanModel:
+    """The shipped span model, one per process and number of threads of a call; 0: as many as cores."""
+    return LocalSpanModel(cores or None)

@@ -31,7 +31,7 @@ from polyhop.schemas.settings import Settings  # noqa: E402
 from polyhop.warehouse.artefacts import NAMES, lexical_of  # noqa: E402
 from polyhop.warehouse.models.span_model import LocalSpanModel  # noqa: E402
 from polyhop.worker.reading.comparisons import compute  # noqa: E402
-from polyhop.worker.reading.pages import Similarity, StemWeights, pages_of  # noqa: E402
+from polyhop.worker.reading.pages import Similarity, StemWeights, on_subject, pages_of  # noqa: E402
 from polyhop.worker.reading.question import YES_NO, parse_question  # noqa: E402
 from polyhop.worker.reading.reader import ANALYSER  # noqa: E402
 from polyhop.worker.reading.spans import read_spans  # noqa: E402
@@ -142,7 +142,7 @@ def cases(out: Path, name: str, rows: Records, model: LocalSpanModel) -> Iterato
                 computed = compute(question, pages, similar)
                 guess, found = "" if computed is None else computed.answer, None
                 if not guess and question.expected != YES_NO:
-                    found = read_spans(question, pages, similar, model)
+                    found = read_spans(question, pages, on_subject(pages, question.names), similar, model)
                     guess = "" if found is None else found.best.answer
                 features = found.features if found is not None and computed is None else None
                 judged = (exact_match(guess, golds), token_f1(guess, golds)) if golds else (0.0, 0.0)

@@ -197,7 +197,7 @@ class ModelComponents:
         return self._fallback.of(question)[0], use
 
 
-def distinct(components: WholeItems[str]) -> tuple[str, ...]:
+def distinct(components: list[str]) -> tuple[str, ...]:
     """Components with a word, the first of each normalised form, MOST_COMPONENTS at most."""
     first: dict[str, str] = {}
     for component in components:

@@ -461,7 +461,7 @@ def _holds(first: str, second: str) -> bool:
 
 
 class ModelReader(AskingReader):
-    """Reads answers from the first `passages` of a context, and from notes beside them (half of the budget at most).
+    """Reads answers from the first `passages` of a context, and from notes (half of the budget at most).
 
     Answers are checked: sources that do not hold are dropped, and the fallback reads questions between options of
     which the model's answer is none.

@@ -85,7 +85,9 @@ class LocalReader:
             confidence = computed.confidence
             reading = ReaderResult(computed.answer, confidence, from_values, "computed", confidence=confidence)
             return replace(self._shown(reading), rule=computed.rule, values=computed.values)
-        found = read_spans(parsed, pages, self._similar, self._model) if self._model is not None else None
+        near, found = on_subject(pages, parsed.names), None
+        if self._model is not None:
+            found = read_spans(parsed, pages, near, self._similar, self._model)
         reading = ReaderResult("")
         if found is not None and parsed.expected != YES_NO:
             best, confidence = found.best, round(confidence_of(found), 6)
@@ -93,7 +95,7 @@ class LocalReader:
             if computed is None and confidence >= self.min_confidence:
                 leading = () if best.part.source is None else (best.part.source[0].cite(best.part.source[1]),)
                 return replace(reading, sentences=(*leading, best.part.page.cite(best.sentence)))
-        relevant = self._relevant(question, parsed, pages, found)
+        relevant = self._relevant(question, pages, near, found)
         reading = replace(reading, answer="", guess=reading.answer, sentences=tuple(relevant))
         if computed is None:
             return reading
@@ -102,14 +104,14 @@ class LocalReader:
         return replace(reading, sentences=shown, rule=computed.rule, values=computed.values)
 
     def _relevant(
-        self, question: Question, parsed: ParsedQuestion, pages: Sequence[ParsedPassage], found: SpanAnswer | None
+        self, question: Question, pages: Sequence[ParsedPassage], near: Collection[int], found: SpanAnswer | None
     ) -> list[Sentence]:
         """The sentences to show without a short answer: that of the best span, then those that say most together.
 
-        A sentence that says less than `NOTHING` of the question's words is left out; those about another subject come
-        last.
+        A sentence that says less than `NOTHING` of the question's words is left out; those that are not `near` the
+        subject come last.
         """
-        stems, near = stems_of(question.text), on_subject(pages, parsed.names)
+        stems = stems_of(question.text)
         ranked = [(one.page, one.sentence) for one in self._similar.best_sentences(question, pages)]
         if found is not None:
             ranked.insert(0, (found.best.part.page, found.best.sentence))

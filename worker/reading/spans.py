@@ -14,7 +14,7 @@ from polyhop.schemas.names import title_forms
 from polyhop.schemas.ports import SpanLogits, SpanModel, Window
 from polyhop.schemas.text import norm_answer
 from polyhop.worker.reading.comparisons import options_of
-from polyhop.worker.reading.pages import ParsedPassage, PassageSentence, Similarity, on_subject
+from polyhop.worker.reading.pages import ParsedPassage, PassageSentence, Similarity
 from polyhop.worker.reading.question import ParsedQuestion, stems_of
 
 WINDOWS = (600, 450, 300, 200, 150)
@@ -64,11 +64,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class SpanAnswer:
-    """The best answer, its share of the probability of all spans, and all spans by descending score."""
+    """The best answer, and its share of the probability of all spans."""
 
     best: Span
     share: float
-    spans: Sequence[Span]
 
     @property
     def features(self) -> tuple[float, float]:
@@ -77,14 +76,24 @@ class SpanAnswer:
 
 
 def read_spans(
-    question: ParsedQuestion, pages: Sequence[ParsedPassage], similar: Similarity, model: SpanModel
+    question: ParsedQuestion,
+    pages: Sequence[ParsedPassage],
+    near: Collection[int],
+    similar: Similarity,
+    model: SpanModel,
 ) -> SpanAnswer | None:
     """The best answer in the first passages; None if no passage has a sentence, or all spans repeat the question.
+
+    Args:
+        question: The question.
+        pages: The passages in ranked order.
+        near: Ranks of those on the question's subject.
+        similar: Weighs the question's words.
+        model: Scores spans.
 
     Cost: one call of the model for each of at most five windows.
     """
     parts = parts_of(question, pages, similar)
-    near = on_subject(pages, question.names)
     windows = [Window(question.text, part.bridge, part.page.content.title, part.text) for part in parts]
     found = model.logits(windows)
     asked = "" if options_of(question) else f" {norm_answer(question.text)} "
@@ -103,9 +112,11 @@ def read_spans(
         weights[key] = weights.get(key, 0.0) + exp(span.score - highest)
     absent = exp(min(50.0, float(np.mean([logits.absent for logits in found])) - highest))
     answer = max(weights, key=lambda key: round(weights[key], 9))
-    ordered = sorted(spans, key=lambda span: (-round(span.score, 6), span.part.page.rank, span.sentence.start))
-    best = next(span for span in ordered if norm_answer(span.answer) == answer)
-    return SpanAnswer(best, weights[answer] / (sum(weights.values()) + absent), ordered)
+    best = min(
+        (span for span in spans if norm_answer(span.answer) == answer),
+        key=lambda span: (-round(span.score, 6), span.part.page.rank, span.sentence.start),
+    )
+    return SpanAnswer(best, weights[answer] / (sum(weights.values()) + absent))
 
 
 def parts_of(question: ParsedQuestion, pages: Sequence[ParsedPassage], similar: Similarity) -> list[PassagePart]:

@@ -281,8 +281,8 @@ def test_a_reader_on_the_command_line_decides_who_reads() -> None:
     assert read(with_model, "none") == ("openai/x", True, "none")
     readers = (None, "spans", "sentences", "model")
     assert [read(unread, reader)[2] for reader in readers] == ["none", "spans", "sentences", "spans"]
-    with pytest.raises(ConfigurationError, match=r"^--reader takes spans, sentences, model or none, not 'nobody'\.$"):
-        with_reader(Settings(), "nobody")
+    with pytest.raises(ConfigurationError, match=r"^--reader takes spans, sentences, model or none, not 'rules'\.$"):
+        with_reader(Settings(), "rules")
     with pytest.raises(ConfigurationError, match=r"^--reader model needs a model: set models\.read"):
         with_reader(Settings(), "model")
 
