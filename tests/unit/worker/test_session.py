@@ -68,6 +68,18 @@ def test_passages_are_found_by_plain_words_or_stems_whichever_a_version_has(tmp_
         session.close()
 
 
+def test_the_shipped_reader_ranks_what_answers_first_as_cross_encoder(tmp_path: Path) -> None:
+    settings = Settings(root=tmp_path / "root", strategies=("bm25-ce",), models={"rerank": "local"})
+    texts = ("Elmton Elmton Elmton and born, born, born.", "Ada Low was a writer born in Elmton in 1815.")
+    records = [{"id": f"p{number}", "title": "", "text": text} for number, text in enumerate(texts)]
+    indexed(settings, write_rows(tmp_path / "corpus.jsonl", records), "tiny")
+    session = IndexSession(open_published(settings.root, "tiny"), settings)
+    (answered,) = session.answerer("bm25-ce", {}).answer([Question("Who was born in Elmton?")], limit=2)
+    assert [passage.passage_id for passage in answered.retrieval.passages] == ["p1", "p0"]
+    assert "by the cross-encoder local" in answered.retrieval.evidence.notes[-1].text
+    session.close()
+
+
 def open_files_of(folder: Path) -> list[str]:
     """Files below a folder that this process has open or mapped, whether or not they still exist."""
     descriptors = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
