@@ -133,6 +133,7 @@ def test_better_ranked_passages_are_read_in_longer_parts_and_the_sixth_is_not() 
     found = parts("When did the tower of Elmton open?", *passages)
     lengths = [len(part.text) for part in found]
     assert len(found) == len(WINDOWS) == 5
+    assert lengths == sorted(lengths, reverse=True)
     assert all(most - 60 < length <= most for length, most in zip(lengths, WINDOWS, strict=True))
     assert all("The tower of Elmton" in part.text for part in found)
     assert all(part.page.content.text[part.start :].startswith(part.text) for part in found)
