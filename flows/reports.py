@@ -63,7 +63,7 @@ class IndexReport:
     that were not read, by kind, and `unread_files` names the first of them; `damaged` is what it found damaged, in the
     version before or in caches, and made again; `failing` counts the units of a stage that a model failed on, which the
     next run asks again; `pinned` is the version that stays current, None if none is pinned; `lacks_types` says that
-    names have no types but those that pages state of their titles.
+    only titles have types, where their page states one.
     """
 
     index: str

@@ -243,8 +243,8 @@ def _print_advice(report: "IndexReport") -> None:
         )
     if report.lacks_types:
         print_line(
-            "  names have no types but those that pages state of their titles; types need a strategy with vectors of "
-            "passages (bridge), encoder.name=local, and corpus.language en, de, fr or auto"
+            "  only titles have types, where their page states one; types of other names need a strategy with vectors "
+            "of passages (bridge), encoder.name=local, and corpus.language en, de, fr or auto"
         )
     if units := report.extracted_units():
         extracted = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in units.items())
@@ -405,8 +405,7 @@ def demo(root: Root = None, json: Json = False) -> None:
     print_line()
     counts = ", ".join(f"{strategy} {count}" for strategy, count in complete.items())
     print_line(
-        f"Of {plural(len(measured), 'question')} over several passages, the first {_FIRST} hold every passage needed: "
-        f"{counts}"
+        f"All supporting passages in the first {_FIRST} results, of {plural(len(measured), 'question')}: {counts}"
     )
     if report.changed:
         print_line()

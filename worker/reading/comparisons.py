@@ -237,7 +237,7 @@ def _is_of_life(sentence: PassageSentence, value: Value, kind: str) -> bool:
     return bool(said) and (_DIED.match(said[-1][0]) is not None) == (kind == "death")
 
 
-# What a question lets choose between.
+# The names that a question offers to choose from.
 
 _OR = re.compile(r"\bor\b", re.IGNORECASE)
 _NEAR = 28  # characters around an `or`; chosen: room for `the passage system of`
@@ -246,7 +246,7 @@ _BETWEEN = re.compile(r"(?:,|,? (?:or|and)) (?:the )?")
 
 
 def options_of(question: ParsedQuestion) -> tuple[Mention, ...]:
-    """The options of a question, two or more; () if it lets choose between nothing."""
+    """The options of a question, two or more; () if it offers none."""
     names, text = question.names, question.text
     for first, name in enumerate(names):
         last = first

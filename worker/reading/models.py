@@ -337,7 +337,7 @@ class AnswerChecks:
         if not options or norm_answer(answer) in _VERDICTS or any(_holds(answer, option) for option in options):
             return ""
         listed = " and ".join(f"'{option}'" for option in options)
-        return f"The question lets choose between {listed}; the model's answer '{answer[:100]}' is none of them."
+        return f"The question offers {listed}; the model's answer '{answer[:100]}' is none of them."
 
     def held(
         self, question: Question, answer: str, sources: Sequence[tuple[int, str]], seen: Sequence[ContextPassage]

@@ -411,4 +411,4 @@ def test_a_run_says_that_names_have_no_types(
     report = RealIndex(tmp_path / "corpus", strategies=(strategy,)).read(pages({"Ulm": "Ulm lies on the Danube."}))
     assert report.lacks_types is lacks_types
     print_report(report)
-    assert ("names have no types but those" in capsys.readouterr().out) is lacks_types
+    assert ("only titles have types" in capsys.readouterr().out) is lacks_types

@@ -143,5 +143,5 @@ def test_an_answer_that_is_none_of_the_options_is_read_by_the_local_reader(
 def test_the_fallback_names_the_options_and_the_answer() -> None:
     row = reading_row(read("2010", question="Who was born first, Ada Lovelace or Mary Shelley?"))
     assert row["fallback"]["error"] == (
-        "The question lets choose between 'Ada Lovelace' and 'Mary Shelley'; the model's answer '2010' is none of them."
+        "The question offers 'Ada Lovelace' and 'Mary Shelley'; the model's answer '2010' is none of them."
     )
