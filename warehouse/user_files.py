@@ -1,4 +1,4 @@
-"""Files that people write or decide in: settings, schemas, entity edits, pairs of names to link or keep apart.
+"""Files that people write or decide in: settings, schemas, entity edits, pairs of names, saved queries.
 
 It lies beside the versions, because every later run applies it.
 """
@@ -16,10 +16,11 @@ from polyhop.schemas.records import KINDS, EntityEdit, NamePair
 from polyhop.schemas.settings import Settings, environment_settings, flatten, parse_settings
 from polyhop.schemas.text import content_hash
 from polyhop.warehouse.files.disk import locked_file, write_whole, writing
-from polyhop.warehouse.files.layout import IndexFolder
+from polyhop.warehouse.files.layout import IndexFolder, Layout
 
 CONFIG_VARIABLE = "POLYHOP_CONFIG"
 DEFAULT_FILE = "polyhop.toml"
+MAX_SAVED_QUERIES = 200  # chosen: a list that people still read
 
 
 def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
@@ -100,6 +101,33 @@ def change_edits(
         text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
         write_whole(folder.edits, text.encode())
     return before
+
+
+def read_saved_queries(layout: Layout) -> dict[str, str]:
+    """The SQL queries that people saved, by name; none if there is no file."""
+    path = layout.saved_queries
+    try:
+        found = json.loads(_text(path, "saved queries", of_no_file="") or "{}")
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{path}: not JSON. Correct the file or remove it.") from error
+    if not isinstance(found, dict) or not all(isinstance(query, str) for query in found.values()):
+        raise ConfigurationError(f"{path}: not an object of names and queries. Correct the file or remove it.")
+    return found
+
+
+def save_query(layout: Layout, name: str, query: str) -> None:
+    """Saves a query under a name, in place of another of that name; an empty query deletes it.
+
+    Raises:
+        ConfigurationError: If there are MAX_SAVED_QUERIES already, or the file is damaged.
+    """
+    path = layout.saved_queries
+    with writing("the saved queries", path), locked_file(path):
+        kept = {**read_saved_queries(layout), name: query}
+        saved = {each: text for each, text in sorted(kept.items()) if text}
+        if len(saved) > MAX_SAVED_QUERIES:
+            raise ConfigurationError(f"There are already {MAX_SAVED_QUERIES} saved queries; delete one first.")
+        write_whole(path, json.dumps(saved, ensure_ascii=False, indent=1).encode("utf-8", "replace"))
 
 
 def read_links(file: str) -> tuple[NamePair, ...]:

@@ -1,12 +1,9 @@
-"""Evaluations, SQL and health: what is in tables and lists."""
+"""Evaluations and health: what is in tables and lists."""
 
 import asyncio
-import csv
-import io
 import os
 import time
-from typing import Annotated, Any
-from urllib.parse import urlencode
+from typing import Annotated
 
 from annotated_types import Ge, Le
 from fastapi import APIRouter, Request
@@ -14,17 +11,13 @@ from fastapi.responses import FileResponse, Response
 
 from polyhop.doctor import Check, run_checks
 from polyhop.flows.evaluate import compare, stored_row, stored_rows, stored_run, strategy_rows
-from polyhop.output import json_text
-from polyhop.schemas.errors import PolyhopError, UnknownIdError, redact
+from polyhop.schemas.errors import UnknownIdError, redact
 from polyhop.schemas.settings import flatten
-from polyhop.server.api import MAX_JOB, Document, catalog_document, sql_document
-from polyhop.server.guard import is_from_elsewhere
+from polyhop.server.api import MAX_JOB, Document
 from polyhop.server.pages import Pages
-from polyhop.server.problems import status_of
 from polyhop.server.service import Service
 from polyhop.terminal import CHANGED, changed_rows, stored_table
 from polyhop.warehouse.files.versions import read_runs
-from polyhop.warehouse.tables.query import COLUMNS_QUERY, TABLES_QUERY
 
 ROWS = 100  # of a result on one page
 KEPT_SECONDS = 30.0  # that the doctor's lines are kept; chosen: the checks reach servers and take seconds
@@ -32,19 +25,12 @@ SHOWN_RUNS = 50  # of each index, the newest
 # a stored report has its style in it
 REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; frame-ancestors 'none'"
 _Run = Annotated[int, Ge(1), Le(MAX_JOB)]
-EXAMPLES = (
-    "FROM entities WHERE is_named ORDER BY df DESC LIMIT 20",
-    "SELECT relation, sum(count) AS stated FROM relations GROUP BY ALL ORDER BY stated DESC LIMIT 50",
-    "FROM index_runs ORDER BY run DESC",
-    "SELECT state, count(*) AS questions FROM results GROUP BY ALL",
-)
 
 
 def make_router(pages: Pages) -> APIRouter:
     """The routes of these pages."""
     router = APIRouter()
     _add_evaluations(router, pages)
-    _add_sql(router, pages)
     _add_health(router, pages)
     return router
 
@@ -81,40 +67,6 @@ def _add_evaluations(router: APIRouter, pages: Pages) -> None:
         return FileResponse(path, media_type="text/html", headers={"content-security-policy": REPORT_POLICY})
 
 
-def _add_sql(router: APIRouter, pages: Pages) -> None:
-    service = pages.service
-
-    @router.get("/sql")
-    async def sql(
-        request: Request,
-        *,
-        index: str = "",
-        query: str = "",
-        page: int = 1,
-        table: str = "",
-        format: str = "",  # noqa: A002
-    ) -> Response:
-        names = service.index_names()
-        chosen = index or (names[0] if names else "")
-        context: dict[str, Any] = {"index": chosen, "query": query, "table": table, "sentence": "", "result": None}
-        context |= {"tables": [], "columns": [], "examples": EXAMPLES, "link": "", "page": max(1, min(page, 10**6))}
-        status = 200
-        try:
-            if chosen:
-                context |= await service.run(lambda: _tables(service, chosen, table))
-            if is_from_elsewhere(request.headers):
-                context["sentence"] = "You came from another site; press Run to run the query." if query else ""
-            elif query.strip():
-                found = await sql_document(service, chosen, query)
-                if format in {"csv", "jsonl"}:
-                    return _download(found, format)
-                context["result"] = found
-                context["link"] = f"/sql?{urlencode({'index': chosen, 'query': query})}"
-        except PolyhopError as error:
-            context["sentence"], status = str(error), status_of(error)
-        return pages.page(request, "sql.html.jinja", status, rows_per_page=ROWS, **context)
-
-
 def _add_health(router: APIRouter, pages: Pages) -> None:
     service = pages.service
     health_of: list[tuple[float, list[Check]]] = []
@@ -132,26 +84,6 @@ def _add_health(router: APIRouter, pages: Pages) -> None:
         shown = {"checks": health_of[-1][1], "runs": runs, "dashboard": dashboard}
         rows = [{"name": name, "value": redact(str(value))} for name, value in chosen.items()]
         return pages.page(request, "health.html.jinja", **shown, settings=rows)
-
-
-def _tables(service: Service, index: str, table: str) -> Document:
-    """The tables of an index, and the columns of one."""
-    tables = catalog_document(service, index, TABLES_QUERY)["rows"]
-    columns = catalog_document(service, index, COLUMNS_QUERY)["rows"] if table else []
-    return {"tables": tables, "columns": [row for row in columns if row["table"] == table]}
-
-
-def _download(found: Document, kind: str) -> Response:
-    """The rows of a query as a file."""
-    headers = {"content-disposition": f'attachment; filename="query.{kind}"'}
-    if kind == "jsonl":
-        lines = "".join(f"{json_text(row)}\n" for row in found["rows"])
-        return Response(lines.encode("utf-8", "replace"), media_type="application/x-ndjson", headers=headers)
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(found["columns"])
-    writer.writerows([row[name] for name in found["columns"]] for row in found["rows"])
-    return Response(text.getvalue().encode("utf-8", "replace"), media_type="text/csv; charset=utf-8", headers=headers)
 
 
 def _runs(service: Service) -> list[Document]:
