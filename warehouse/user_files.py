@@ -116,7 +116,7 @@ def read_saved_queries(layout: Layout) -> dict[str, str]:
 
 
 def save_query(layout: Layout, name: str, query: str) -> None:
-    """Saves a query under a name, in place of another of that name; an empty query deletes it.
+    """Saves a query under a name, replacing one of that name; an empty query deletes it.
 
     Raises:
         ConfigurationError: If there are MAX_SAVED_QUERIES already, or the file is damaged.

@@ -95,7 +95,7 @@ def make_router(pages: Pages) -> APIRouter:
 
     @router.post("/sql/saved")
     async def save(request: Request) -> Response:
-        """Saves a query under a name, in place of another of that name; without a query the name is deleted."""
+        """Saves a query under a name, replacing one of that name; without a query the name is deleted."""
         form = await request.form()
         require_form(service, form)
         index, name, query = (str(form.get(field, "")).strip() for field in ("index", "name", "query"))
