@@ -27,7 +27,7 @@ GROUPS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "Question queues": {"queue": ("submit", "worker", "jobs")},
     "Evaluation": {"evaluate": ("eval", "score", "tune", "tune-prompts")},
     "What is stored": {"stores": ("sql", "versions", "export", "cache")},
-    "Pages and programs": {"servers": ("ui", "mcp")},
+    "Pages and programs": {"servers": ("ui", "mcp", "tokens")},
     "Operation": {"operate": ("doctor", "verify", "maintain", "deploy", "serve")},
 }
 """Our commands in the order of the help, by group and module of polyhop.commands, whose functions have their names."""
@@ -97,6 +97,12 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "cache": ("polyhop cache stats", "polyhop cache evict --older-than-days 90"),
     "ui": ("polyhop ui", "polyhop ui --port 8080 --allow-changes"),
     "mcp": ("polyhop mcp --root /data/polyhop", "polyhop mcp --http --port 4281"),
+    "tokens": (
+        "polyhop tokens add anna --role change",
+        "polyhop tokens add sales --role ask --only-index mine --where \"metadata.team = 'sales'\"",
+        "polyhop tokens list",
+        "polyhop tokens remove anna",
+    ),
     "doctor": ("polyhop doctor",),
     "verify": ("polyhop verify --index mine", "polyhop verify --index mine --neo4j --repair"),
     "maintain": ("polyhop maintain --dry-run", "polyhop maintain --index mine"),

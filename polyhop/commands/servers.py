@@ -7,17 +7,20 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from typer import Option
+import typer
+from typer import Argument, Option
 
 from polyhop.commands import options
-from polyhop.output import print_line
+from polyhop.output import print_json, print_line, print_table
 from polyhop.schemas.errors import ConfigurationError, import_extra
 from polyhop.schemas.logs import PlainFormatter
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
+
+    from polyhop.warehouse.files.layout import Layout
 
 TOKEN_VARIABLE = "POLYHOP_UI_TOKEN"  # noqa: S105 - the name of a variable
 MIN_TOKEN_CHARACTERS = 16  # chosen: 64 bits of a random token in hexadecimal digits
@@ -30,7 +33,7 @@ DRAIN_SECONDS = 30  # for what runs to finish after SIGTERM; chosen: below the 9
 
 def ui(
     host: Annotated[
-        str, Option("--host", help=f"Address to serve on; another than loopback needs {TOKEN_VARIABLE}.")
+        str, Option("--host", help=f"Address to serve on; another than loopback needs tokens, or {TOKEN_VARIABLE}.")
     ] = ("127.0.0.1"),
     port: Annotated[int, Option("--port", min=1, max=65535, help="Port to serve on.")] = 4280,
     allow_changes: Annotated[
@@ -47,9 +50,10 @@ def ui(
     import_extra("polyhop ui needs", "uvicorn", "ui")
     import_extra("polyhop ui needs", "python-multipart", "ui", module="python_multipart")
     from polyhop.server.app import make_app
+    from polyhop.warehouse.files.layout import Layout
 
     settings = options.settings_of(root, set_)
-    token = token_for(host)
+    token = token_for(host, Layout(settings.root))
     with listening_socket(host, port) as listening:
         app = make_app(settings, allows_changes=allow_changes, has_pages=not no_pages, host=host, token=token)
         what, path = ("HTTP API", "api/v1/openapi.json") if no_pages else ("Pages", "")
@@ -59,7 +63,8 @@ def ui(
 def mcp(
     http: Annotated[bool, Option("--http", help="Serve streamable HTTP at /mcp instead of standard output.")] = False,
     host: Annotated[
-        str, Option("--host", help="Address to serve on with --http; another than loopback needs POLYHOP_UI_TOKEN.")
+        str,
+        Option("--host", help="Address to serve on with --http; another than loopback needs tokens."),
     ] = "127.0.0.1",
     port: Annotated[int, Option("--port", min=1, max=65535, help="Port to serve on with --http.")] = 4281,
     set_: options.Set = None,
@@ -69,9 +74,10 @@ def mcp(
     import_extra("polyhop mcp needs", "mcp", "mcp")
     from polyhop.server.agents import make_tools, read_bodies, serve_lines
     from polyhop.server.service import Service
+    from polyhop.warehouse.files.layout import Layout
 
     settings = options.settings_of(root, set_)
-    token = token_for(host) if http else ""
+    token = token_for(host, Layout(settings.root)) if http else ""
     logging.getLogger().addHandler(logging.NullHandler())  # else the package adds its own, which prints tracebacks
     logs = logging.StreamHandler()
     logs.setFormatter(PlainFormatter(is_short=True))
@@ -84,25 +90,87 @@ def mcp(
             return
         from mcp.server.transport_security import TransportSecuritySettings
 
+        from polyhop.server.access import Tokens
         from polyhop.server.guard import RequestGuard, own_hosts
 
         unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the gate checks the host
         app = server.streamable_http_app(stateless_http=True, transport_security=unguarded)
         with listening_socket(host, port) as listening:
-            gate = RequestGuard(read_bodies(app), hosts=own_hosts(host), token=token)
+            gate = RequestGuard(read_bodies(app), hosts=own_hosts(host), tokens=Tokens(service.layout, token))
             run_app(gate, listening, f"Agent tools at {address(host, port)}/mcp")
     finally:
         service.close()
 
 
-def token_for(host: str) -> str:
-    """The token that callers are asked for, from the environment; "" if none is, which loopback alone allows."""
+tokens = typer.Typer(help="Tokens of those who may ask `polyhop ui`, with a role each.", no_args_is_help=True)
+
+
+@tokens.command("add")
+def add(
+    name: Annotated[str, Argument(help="Who has the token; a name for lines of the log.")],
+    role: Annotated[
+        Literal["read", "ask", "change", "admin"],
+        Option("--role", help="read: look at indexes; ask: also ask; change: also change; admin: also see settings."),
+    ] = "ask",
+    only_index: Annotated[
+        list[str] | None, Option("--only-index", help="Only this index; may be repeated. Default: all.")
+    ] = None,
+    where: Annotated[
+        str, Option("--where", help="Answers from records that match only, as in ask --where; implies asking only.")
+    ] = "",
+    root: options.Root = None,
+) -> None:
+    """Make a token and print it once; only its hash is kept."""
+    from polyhop.server.access import Access, TokenRole, add_token
+    from polyhop.warehouse.files.layout import Layout
+    from polyhop.warehouse.tables.filters import require_condition
+
+    own = " ".join(where.split())
+    if own:
+        require_condition(own)
+    access = Access(name, TokenRole[role.upper()], tuple(only_index or ()), own)
+    print_line(add_token(Layout(options.settings_of(root).root), access))
+
+
+@tokens.command("list")
+def listed(root: options.Root = None, json: options.Json = False) -> None:
+    """List the tokens: names, roles and limits."""
+    from polyhop.server.access import listed_tokens
+    from polyhop.warehouse.files.layout import Layout
+
+    known = listed_tokens(Layout(options.settings_of(root).root))
+    rows = [[one.name, one.role.name.lower(), ", ".join(one.indexes) or "all", one.where] for one in known]
+    columns = ["name", "role", "indexes", "where"]
+    if json:
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+    elif rows:
+        print_table(columns, rows)
+    else:
+        print_line("There are no tokens; make one with: polyhop tokens add NAME")
+
+
+@tokens.command("remove")
+def remove(
+    name: Annotated[str, Argument(help="Name of the token.")],
+    root: options.Root = None,
+) -> None:
+    """Remove a token; it ends at once, also in a running server."""
+    from polyhop.server.access import remove_token
+    from polyhop.warehouse.files.layout import Layout
+
+    remove_token(Layout(options.settings_of(root).root), name)
+
+
+def token_for(host: str, layout: "Layout") -> str:
+    """The token from the environment; "" if there is none, which is enough on loopback, or with tokens of the root."""
+    from polyhop.server.access import listed_tokens
     from polyhop.server.guard import is_loopback
 
     token = os.environ.get(TOKEN_VARIABLE, "")
-    if not token and not is_loopback(host):
+    if not token and not is_loopback(host) and not listed_tokens(layout):
         raise ConfigurationError(
-            f"Other machines can reach {host}; set {TOKEN_VARIABLE} to a long random text, or serve on 127.0.0.1."
+            f"Other machines can reach {host}; add a token (polyhop tokens add NAME), set {TOKEN_VARIABLE} to a long "
+            "random text, or serve on 127.0.0.1."
         )
     if 0 < len(token) < MIN_TOKEN_CHARACTERS:
         raise ConfigurationError(f"{TOKEN_VARIABLE} is too short; take at least {MIN_TOKEN_CHARACTERS} characters.")

@@ -22,8 +22,9 @@ from polyhop.output import json_text
 from polyhop.schemas.errors import MAX_QUESTION_CHARACTERS, SourceError, UnknownIdError
 from polyhop.schemas.queue import JobSpec
 from polyhop.schemas.requests import SubmissionRequest
+from polyhop.server.access import RefusedError
 from polyhop.server.problems import JsonRoute
-from polyhop.server.service import Asked, RefusedError, Service, parameter_pairs
+from polyhop.server.service import Asked, Service, parameter_pairs
 from polyhop.versions import diff_versions, version_rows
 from polyhop.warehouse.files.versions import default_strategy_of, read_manifest, require_version, strategies_of
 from polyhop.warehouse.open import open_questions

@@ -16,9 +16,11 @@ from starlette.types import ASGIApp
 from polyhop.schemas.errors import PolyhopError
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.version import VERSION
+from polyhop.server.access import Tokens
 from polyhop.server.guard import RequestGuard, own_hosts
 from polyhop.server.problems import problem_of
 from polyhop.server.service import Service
+from polyhop.warehouse.files.layout import Layout
 
 if TYPE_CHECKING:
     from polyhop.server.pages import Pages
@@ -39,11 +41,11 @@ def make_app(
         allows_changes: Whether jobs may be submitted, retried and cancelled, and documents added.
         has_pages: Whether pages are served beside the API.
         host: Address that it listens on.
-        token: Asked of each request; "": none.
+        token: That of the environment, which may do everything; tokens of the root are accepted, too.
     """
     from polyhop.server import api, chat
 
-    service = Service(settings, allows_changes=allows_changes)
+    service, tokens = Service(settings, allows_changes=allows_changes), Tokens(Layout(settings.root), token)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -63,7 +65,7 @@ def make_app(
     app.include_router(chat.make_router(service))
     shown: Pages | None = None
     if has_pages:
-        shown = _add_pages(app, service, token)
+        shown = _add_pages(app, service, tokens)
 
     async def on_error(request: Request, error: Exception) -> Response:
         said = problem_of(request, error)
@@ -79,10 +81,10 @@ def make_app(
     async def health() -> dict[str, Any]:
         return {"version": VERSION}
 
-    return RequestGuard(app, hosts=own_hosts(host), token=token)
+    return RequestGuard(app, hosts=own_hosts(host), tokens=tokens)
 
 
-def _add_pages(app: FastAPI, service: Service, token: str) -> "Pages":
+def _add_pages(app: FastAPI, service: Service, tokens: Tokens) -> "Pages":
     """Adds all pages, and the files that they load."""
     from polyhop.server import ask_pages, index_pages, job_pages, sql_pages, table_pages
     from polyhop.server.pages import FOLDER, Pages
@@ -93,7 +95,7 @@ def _add_pages(app: FastAPI, service: Service, token: str) -> "Pages":
 
     app.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
     pages = Pages(service)
-    app.include_router(ask_pages.make_router(pages, token), include_in_schema=False)
+    app.include_router(ask_pages.make_router(pages, tokens), include_in_schema=False)
     for module in (job_pages, index_pages, sql_pages, table_pages):
         app.include_router(module.make_router(pages), include_in_schema=False)
     return pages

@@ -1,6 +1,5 @@
 """The first page, the login form, and Ask: a question answered by one strategy or two, with all its answer rests on."""
 
-import hmac
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -11,8 +10,9 @@ from fastapi.responses import RedirectResponse, Response
 from polyhop.api import Index
 from polyhop.pages.answer_page import answer_parts, material_of
 from polyhop.schemas.errors import ConfigurationError, PolyhopError
+from polyhop.server.access import CURRENT, Tokens
 from polyhop.server.api import MAX_PASSAGES, index_row
-from polyhop.server.guard import COOKIE, LOGIN, session_of
+from polyhop.server.guard import COOKIE, LOGIN
 from polyhop.server.pages import Pages, index_link
 from polyhop.server.problems import status_of
 from polyhop.server.service import Asked, Service, parameter_pairs
@@ -24,12 +24,14 @@ FIELDS = ("index", "question", "strategy", "other", "limit", "where", "topic", "
 """Fields of the form, and of the link that reproduces an answer."""
 
 
-def make_router(pages: Pages, token: str) -> APIRouter:
-    """The routes of these pages; the login form asks for the token."""
+def make_router(pages: Pages, tokens: Tokens) -> APIRouter:
+    """The routes of these pages; the login form asks for a token."""
     router, service = APIRouter(), pages.service
 
     @router.get("/")
     async def first(request: Request) -> Response:
+        if CURRENT.get().where:  # the page counts what indexes hold
+            return RedirectResponse("/ask", 303)
         rows = await service.run(lambda: [index_row(service, name) for name in service.index_names()])
         return pages.page(request, "first.html.jinja", rows=rows)
 
@@ -39,10 +41,11 @@ def make_router(pages: Pages, token: str) -> APIRouter:
 
     @router.post(LOGIN)
     async def login(request: Request, given: str = Form("", alias="token")) -> Response:
-        if not token or not hmac.compare_digest(given.encode(), token.encode()):
+        session = tokens.login(given)
+        if session is None:
             return pages.page(request, "login.html.jinja", 401, is_wrong=True)
         response = RedirectResponse("/", 303)
-        response.set_cookie(COOKIE, session_of(token), SESSION_SECONDS, httponly=True, samesite="strict")
+        response.set_cookie(COOKIE, session, SESSION_SECONDS, httponly=True, samesite="strict")
         return response
 
     @router.get("/ask")

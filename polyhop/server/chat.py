@@ -18,8 +18,9 @@ from polyhop.api import Answer
 from polyhop.output import json_text
 from polyhop.schemas.errors import EmptyQuestionError
 from polyhop.schemas.text import printable_line
+from polyhop.server.access import RefusedError
 from polyhop.server.problems import JsonRoute
-from polyhop.server.service import Asked, RefusedError, Service
+from polyhop.server.service import Asked, Service
 from polyhop.terminal import certainty, silence
 from polyhop.warehouse.files.versions import strategies_of
 

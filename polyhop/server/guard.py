@@ -6,6 +6,7 @@ send for other sites change and read nothing, and no script stands inside a page
 
 import asyncio
 import hmac
+import logging
 import resource
 import secrets
 from collections.abc import Collection
@@ -19,8 +20,8 @@ from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from polyhop.server.access import CURRENT, EVERYTHING, Access, RefusedError, Tokens, require_access
 from polyhop.server.problems import problem
-from polyhop.server.service import RefusedError
 
 MAX_REQUESTS = 512  # at once; more are answered 503; chosen: above 200 callers with their pages' own requests
 MAX_CONNECTIONS = 4_096  # at once, and at most half of the files that may be open; chosen
@@ -28,6 +29,7 @@ HEADER_SECONDS = 10.0  # for the whole header of a connection's next request
 MAX_OPEN_BYTES = 64 << 10  # of a request's body before the token is known; chosen: a login form has 100
 MAX_BODY_BYTES = 64 << 20  # of a request; chosen: a million questions of 60 characters
 BODY_SECONDS = 60.0  # between two parts of a request's body; chosen: a slow network sends some, a stalled client none
+_log = logging.getLogger(__name__)
 COOKIE = "polyhop_session"
 LOGIN = "/login"
 _OPEN_PATHS = (LOGIN, "/static/", "/healthz")
@@ -49,11 +51,11 @@ class RequestGuard:
     Args:
         app: What is guarded.
         hosts: Names that a Host header may have; with a token any, since only those who know it come further.
-        token: Asked of each request, as `Authorization: Bearer` or the cookie of the login form; "": none is.
+        tokens: Asked of each request, as `Authorization: Bearer` or the cookie of the login form, if there are any.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: Collection[str], token: str = "") -> None:
-        self._app, self._hosts, self._token = app, {name.lower() for name in hosts}, token
+    def __init__(self, app: ASGIApp, *, hosts: Collection[str], tokens: Tokens) -> None:
+        self._app, self._hosts, self._tokens = app, {name.lower() for name in hosts}, tokens
         self._running = 0  # requests that passed the check; those that need no token do not count
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -61,7 +63,7 @@ class RequestGuard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        has_begun, refused = False, list[RefusedError]()
+        has_begun, refused, access = False, list[RefusedError](), EVERYTHING
 
         async def send_guarded(message: Message) -> None:
             nonlocal has_begun
@@ -69,13 +71,17 @@ class RequestGuard:
                 return  # the framework's own words for the body that it could not read
             if message["type"] == "http.response.start":
                 has_begun = True
+                if access.name:
+                    _log.info("%s: %s %s %d", access.name, scope["method"], scope["path"], message["status"])
                 headers = MutableHeaders(scope=message)
                 for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
         try:
-            self._check(scope)
+            access = self._check(scope)
+            CURRENT.set(access)  # of this request's task
+            require_access(access, scope["method"], scope["path"], scope["query_string"].decode("latin-1"))
             if scope["path"].startswith(_OPEN_PATHS):
                 await self._app(scope, _bounded(receive, refused, MAX_OPEN_BYTES), send_guarded)
             else:
@@ -111,30 +117,31 @@ class RequestGuard:
         finally:
             self._running -= is_counted
 
-    def _check(self, scope: Scope) -> None:
+    def _check(self, scope: Scope) -> Access:
         headers, path = Headers(scope=scope), scope["path"]
         host = _without_port(headers.get("host", ""))
-        if host not in self._hosts and not self._token:
+        are_needed = self._tokens.are_needed()
+        if host not in self._hosts and not are_needed:
             raise RefusedError(421, f"This server is not '{host}'; ask it by its address, http://127.0.0.1:PORT.")
         is_link = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
         if not is_link and is_from_elsewhere(headers):
             raise RefusedError(
                 403, "Cross-site requests are refused; send the request from Polyhop's own pages or from a program."
             )
-        if self._token and not path.startswith(_OPEN_PATHS) and not self._is_known(headers):
+        access = self._access(headers) if are_needed and not path.startswith(_OPEN_PATHS) else EVERYTHING
+        if access is None:
             raise RefusedError(
                 401, "A token is required; send it in the header Authorization, after the word Bearer, or log in."
             )
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
             raise RefusedError(413, f"The request is {length} bytes long; the limit is {MAX_BODY_BYTES:,}.")
+        return access
 
-    def _is_known(self, headers: Headers) -> bool:
+    def _access(self, headers: Headers) -> Access | None:
         scheme, _, credentials = headers.get("authorization", "").partition(" ")
         given = credentials.strip() if scheme.lower() == "bearer" else ""
-        cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE, "").encode()
-        by_token = hmac.compare_digest(given.encode(), self._token.encode())
-        return hmac.compare_digest(cookie, session_of(self._token).encode()) or by_token
+        return self._tokens.access(given, cookie_parser(headers.get("cookie", "")).get(COOKIE, ""))
 
 
 class ServerProtocol(H11Protocol):
@@ -202,11 +209,6 @@ def allow_files() -> None:
     if hard == resource.RLIM_INFINITY or hard > soft:
         wanted = 2 * MAX_CONNECTIONS if hard == resource.RLIM_INFINITY else min(2 * MAX_CONNECTIONS, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
-
-
-def session_of(token: str) -> str:
-    """Value of the login cookie, derived from the token without revealing it."""
-    return hmac.new(token.encode(), b"polyhop session", sha256).hexdigest()
 
 
 def is_from_elsewhere(headers: Headers) -> bool:

@@ -14,8 +14,9 @@ from markupsafe import Markup
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.text import duration, printable
 from polyhop.schemas.version import VERSION
+from polyhop.server.access import RefusedError
 from polyhop.server.guard import csrf_token
-from polyhop.server.service import RefusedError, Service
+from polyhop.server.service import Service
 
 FOLDER = Path(__file__).parent
 

@@ -19,7 +19,8 @@ from starlette.exceptions import HTTPException
 from polyhop.schemas import errors
 from polyhop.schemas.settings import broken_value
 from polyhop.schemas.text import printable
-from polyhop.server.service import BusyError, LateError, RefusedError
+from polyhop.server.access import RefusedError
+from polyhop.server.service import BusyError, LateError
 
 _STATUSES: tuple[tuple[type[Exception], int], ...] = (  # the first class that fits counts
     (BusyError, 503),

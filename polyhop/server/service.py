@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from contextvars import copy_context
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 from typing import TypeVar
@@ -19,8 +20,10 @@ from polyhop.inbox import InboxRuns
 from polyhop.jobs import result_tables
 from polyhop.schemas.errors import ConfigurationError, PolyhopError
 from polyhop.schemas.settings import Settings
+from polyhop.server.access import CURRENT, RefusedError, TokenRole, require_index
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest, require_version
+from polyhop.warehouse.tables.filters import require_condition
 from polyhop.warehouse.tables.query_processes import Query, QueryLimits, QueryProcesses, QueryResult
 from polyhop.worker.strategies.registry import servable_strategies
 
@@ -47,14 +50,6 @@ class LateError(PolyhopError):
     """A reply that took longer than a caller is kept waiting."""
 
     retryable = True
-
-
-class RefusedError(PolyhopError):
-    """A request that this server does not take, with its status."""
-
-    def __init__(self, status: int, message: str) -> None:
-        self.status = status
-        super().__init__(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +178,12 @@ class Service:
 
     Attributes:
         settings: Of the process.
-        allows_changes: Whether jobs may be submitted, retried and cancelled, and documents added.
         inbox_runs: Runs that take in added documents.
     """
 
     def __init__(self, settings: Settings, *, allows_changes: bool = False) -> None:
         self.settings = settings
-        self.allows_changes = allows_changes
+        self._allows_changes = allows_changes
         self.layout = Layout(settings.root)
         self._lanes: dict[str, _Lane] = {}
         self.inbox_runs = InboxRuns(settings)
@@ -197,9 +191,14 @@ class Service:
         self._sql_threads = ThreadPoolExecutor(SQL_THREADS, thread_name_prefix="sql")
         self._sql = QueryProcesses(settings.sql_memory_mb)
 
+    @property
+    def allows_changes(self) -> bool:
+        """True if the caller may submit, retry and cancel jobs, and add documents."""
+        return self._allows_changes and CURRENT.get().role >= TokenRole.CHANGE
+
     def index_names(self) -> list[str]:
-        """Names of the published indexes, in order."""
-        return self.layout.index_names()
+        """Names of the published indexes that the caller may use, in order."""
+        return [name for name in self.layout.index_names() if CURRENT.get().may_use(name)]
 
     def servable_strategies(self) -> dict[str, list[str]]:
         """The strategies that the current version of each index can serve; none of an index that cannot be read."""
@@ -231,7 +230,32 @@ class Service:
             BusyError: If too many wait.
             PolyhopError: As `Index.ask`.
         """
-        return await _within_time(self._lane(asked.index).ask(asked))
+        asked, access = self.permitted(asked), CURRENT.get()
+        answer = await _within_time(self._lane(asked.index).ask(asked))
+        if not access.where:
+            return answer
+        if answer.triples is not None:
+            raise RefusedError(403, f"'{answer.strategy}' ranks triples, which a filter of records does not limit.")
+        # evidence names entities that other records mention, and the filter's counts are those of all records
+        return replace(answer, evidence={}, filter=None)
+
+    def permitted(self, asked: Asked) -> Asked:
+        """A question within what the caller may see: its filter is joined with that of the token.
+
+        Raises:
+            RefusedError: If the token is not for the index, or names a topic, which is looked up among all entities.
+            FilterError: If the question's filter alone is no condition.
+        """
+        access = CURRENT.get()
+        require_index(access, asked.index)
+        if not access.where:
+            return asked
+        if asked.topic:
+            raise RefusedError(403, f"The token '{access.name}' has a filter of records; it may not name a topic.")
+        own = " ".join((asked.where or "").split())
+        if own:
+            require_condition(own)  # alone: parentheses that it closes must not be ours
+        return replace(asked, where=f"({access.where}) AND ({own})" if own else access.where)
 
     async def use(self, index: str, work: Callable[[Index], T], version: int | None = None) -> T:
         """Runs `work` on the open current (or named) version, on the thread of the index; returns its result.
@@ -240,11 +264,12 @@ class Service:
             UnknownIndexError: If nothing was published under that name.
             PolyhopError: As `work`.
         """
+        require_index(CURRENT.get(), index)
         return await _within_time(self._lane(index).use(work, version))
 
     async def run(self, work: Callable[[], T]) -> T:
         """Runs `work`, which opens its own stores (jobs, versions), on one of a few threads; returns its result."""
-        return await _within_time(self._threads.submit(work))
+        return await _within_time(self._threads.submit(copy_context().run, work))  # with the caller's access
 
     async def query(self, index: str, statement: str, version: int | None, limits: QueryLimits) -> Selected:
         """Rows of a statement in the sandbox of `polyhop sql`, within limits.
@@ -252,6 +277,7 @@ class Service:
         Raises:
             StatementRejectedError: If it does anything but read, if DuckDB refuses it, or if it exceeds a limit.
         """
+        require_index(CURRENT.get(), index)
 
         def work() -> Selected:
             number, _ = require_version(self.layout, index, version)

@@ -1,14 +1,13 @@
 """The page of SQL: links from ids, a chart, downloads of whole results, and saved queries."""
 
-import asyncio
 import csv
 import io
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pyarrow.parquet as pq
 import pytest
+from starlette.testclient import TestClient
 
 from polyhop.schemas.settings import Settings
 from polyhop.server import sql_pages
@@ -19,25 +18,21 @@ from polyhop.warehouse.tables.query_processes import QueryLimits
 from polyhop.warehouse.user_files import MAX_SAVED_QUERIES, read_saved_queries, save_query
 
 COUNTS = "SELECT type, count(*) AS entities FROM entities WHERE type <> '' GROUP BY ALL ORDER BY entities DESC"
-PAGE = {"accept": "text/html"}
 
 
-async def _sent(root: Path, method: str, path: str, allows_changes: bool, given: dict[str, Any]) -> httpx.Response:
-    transport = httpx.ASGITransport(make_app(Settings(root=root), allows_changes=allows_changes))
-    async with httpx.AsyncClient(
-        transport=transport, base_url="http://127.0.0.1", headers=PAGE, follow_redirects=method == "GET"
-    ) as client:
-        return await client.request(method, path, **given)
+def sent(root: Path, method: str, path: str, *, allows_changes: bool = True, **given: Any) -> Any:
+    app = make_app(Settings(root=root), allows_changes=allows_changes)
+    with TestClient(app, "http://127.0.0.1", headers={"accept": "text/html"}) as client:
+        return client.request(method, path, follow_redirects=method == "GET", **given)
 
 
-def page(root: Path, query: str, **more: str) -> httpx.Response:
-    given = {"params": {"index": "demo", "query": query, **more}}
-    return asyncio.run(_sent(root, "GET", "/sql", True, given))
+def page(root: Path, query: str, **more: str) -> Any:
+    return sent(root, "GET", "/sql", params={"index": "demo", "query": query, **more})
 
 
-def saved(root: Path, name: str, query: str, *, allows_changes: bool = True, csrf: str | None = None) -> httpx.Response:
+def saved(root: Path, name: str, query: str, *, allows_changes: bool = True, csrf: str | None = None) -> Any:
     data = {"csrf": csrf_token() if csrf is None else csrf, "index": "demo", "name": name, "query": query}
-    return asyncio.run(_sent(root, "POST", "/sql/saved", allows_changes, {"data": data}))
+    return sent(root, "POST", "/sql/saved", allows_changes=allows_changes, data=data)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +46,7 @@ def saved(root: Path, name: str, query: str, *, allows_changes: bool = True, csr
 def test_an_id_in_a_result_leads_to_its_page(demo_root: Path, table: str, column: str, kind: str) -> None:
     text = page(demo_root, f"SELECT {column} FROM {table} ORDER BY ALL LIMIT 1").text
     address = text.split(f'href="/indexes/demo/{kind}/')[1].split('"')[0].replace("&amp;", "&")
-    found = asyncio.run(_sent(demo_root, "GET", f"/indexes/demo/{kind}/{address}", False, {}))
+    found = sent(demo_root, "GET", f"/indexes/demo/{kind}/{address}")
     assert found.status_code == 200
 
 

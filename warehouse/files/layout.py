@@ -105,6 +105,7 @@ class Layout:
     model_cache = _Below("caches/models")  # models that were fetched
     queue = _Below("queue.sqlite")  # the question queue, unless a database server holds it
     evaluations = _Below("evaluations")  # folder of the stored evaluations
+    tokens = _Below("tokens.json")  # the hashed tokens of those who may ask `polyhop ui`
     saved_queries = _Below("saved_queries.json")  # the SQL queries that people saved in the web UI
     tunings = _Below("tunings")  # folder of what tuning found
     indexes = _Below("indexes")  # folder of all indexes

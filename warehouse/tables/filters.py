@@ -85,6 +85,12 @@ def allowed_passages(connection: duckdb.DuckDBPyConnection, text: str) -> NDArra
     return found["number"].astype(np.int64)
 
 
+def require_condition(text: str) -> None:
+    """Raises FilterError unless a text alone is a condition; its fields are not looked up."""
+    with duckdb.connect() as connection:
+        _parsed(connection, text)
+
+
 def _parsed(connection: duckdb.DuckDBPyConnection, text: str) -> Node:
     """The condition that a filter is, as DuckDB's parser sees it."""
     if len(text) > MAX_FILTER_CHARACTERS:

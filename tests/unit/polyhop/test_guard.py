@@ -1,5 +1,7 @@
 """The guard of the server and its error documents, without a socket and a browser."""
 
+from pathlib import Path
+
 import pytest
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -10,9 +12,11 @@ from starlette.types import Receive, Scope, Send
 
 from polyhop.schemas import errors
 from polyhop.server import guard
-from polyhop.server.guard import RequestGuard, is_from_elsewhere, is_loopback, own_hosts, session_of
+from polyhop.server.access import RefusedError, Tokens, session_of
+from polyhop.server.guard import RequestGuard, is_from_elsewhere, is_loopback, own_hosts
 from polyhop.server.problems import JsonRoute, problem_of, status_of
-from polyhop.server.service import BusyError, LateError, RefusedError
+from polyhop.server.service import BusyError, LateError
+from polyhop.warehouse.files.layout import Layout
 
 TOKEN = "a-long-secret-token"
 
@@ -27,13 +31,14 @@ async def hello(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @pytest.fixture
-def open_server() -> TestClient:
-    return TestClient(RequestGuard(hello, hosts=own_hosts("127.0.0.1")), base_url="http://127.0.0.1:4280")
+def open_server(tmp_path: Path) -> TestClient:
+    guarded = RequestGuard(hello, hosts=own_hosts("127.0.0.1"), tokens=Tokens(Layout(tmp_path)))
+    return TestClient(guarded, base_url="http://127.0.0.1:4280")
 
 
 @pytest.fixture
-def guarded_server() -> TestClient:
-    guarded = RequestGuard(hello, hosts=own_hosts("0.0.0.0"), token=TOKEN)
+def guarded_server(tmp_path: Path) -> TestClient:
+    guarded = RequestGuard(hello, hosts=own_hosts("0.0.0.0"), tokens=Tokens(Layout(tmp_path), TOKEN))
     return TestClient(guarded, base_url="http://lake.example", follow_redirects=False)
 
 
