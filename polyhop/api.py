@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from polyhop.documents import Content
     from polyhop.flows.plan import IndexPlan
     from polyhop.flows.reports import IndexReport
     from polyhop.graph import Connections, EntityGraph, GraphEntity, ReachedEntity
@@ -607,6 +608,30 @@ class Index:
         from polyhop.inbox import add
 
         return add(records, index=self.name, settings=self._session.settings, wait=wait)
+
+    def put(self, document_id: str, content: "Content", *, wait: bool = True) -> "InboxRun":
+        """Adds or replaces one document, and publishes a version with it; see `IndexLike.put`."""
+        from polyhop.documents import put_document
+        from polyhop.inbox import start_run
+
+        put_document(self._session.settings, self.name, document_id, content)
+        return start_run(self._session.settings, self.name, wait=wait)
+
+    def delete(self, document_id: str, *, wait: bool = True) -> "InboxRun":
+        """Deletes one document, and publishes a version without it; see `IndexLike.delete`."""
+        from polyhop.documents import delete_document
+        from polyhop.inbox import start_run
+
+        delete_document(self._session.settings, self.name, document_id)
+        return start_run(self._session.settings, self.name, wait=wait)
+
+    def switch(self, document_id: str, *, is_on: bool, wait: bool = True) -> "InboxRun":
+        """Switches one uploaded file off or on, and publishes a version; see `IndexLike.switch`."""
+        from polyhop.documents import switch_document
+        from polyhop.inbox import start_run
+
+        switch_document(self._session.settings, self.name, document_id, is_on=is_on)
+        return start_run(self._session.settings, self.name, wait=wait)
 
     @cached_property
     def graph(self) -> "EntityGraph":

@@ -41,7 +41,7 @@ def make_app(
         host: Address that it listens on.
         token: Asked of each request; "": none.
     """
-    from polyhop.server import api, chat
+    from polyhop.server import api, chat, document_api
 
     service = Service(settings, allows_changes=allows_changes)
 
@@ -60,6 +60,7 @@ def make_app(
         lifespan=lifespan,
     )
     app.include_router(api.make_router(service), prefix="/api/v1")
+    app.include_router(document_api.make_router(service), prefix="/api/v1")
     app.include_router(chat.make_router(service))
     shown: Pages | None = None
     if has_pages:

@@ -63,6 +63,20 @@ ORDER BY m.unit_id, e.df, e.name LIMIT $limit;
 -- Records that could not be used.
 SELECT source, line, reason, excerpt FROM quarantine ORDER BY source, line LIMIT $limit OFFSET $offset;
 
+-- name: documents_of_files
+-- Documents that came from these files.
+SELECT source, document_id FROM documents WHERE source IN (SELECT unnest($files::VARCHAR[])) ORDER BY source, title;
+
+-- name: documents_of_others
+-- Documents that came from other files than these, in the order of their titles.
+SELECT document_id, title, source, passage_count FROM documents
+WHERE source NOT IN (SELECT unnest($files::VARCHAR[])) ORDER BY title, document_id LIMIT $limit OFFSET $offset;
+
+-- name: refused_files
+-- Why these files, or rows in them, could not be used.
+SELECT source, min(reason) AS reason, count(*) AS refused FROM quarantine
+WHERE source IN (SELECT unnest($files::VARCHAR[])) GROUP BY source ORDER BY source;
+
 -- name: ledger
 -- What models were asked, by step and outcome, and how much of their replies is used; a cost is NULL if that of one
 -- unit is unknown.

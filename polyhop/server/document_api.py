@@ -1,0 +1,110 @@
+"""Single documents of an index over HTTP: listed, put, deleted, switched off and on, and read again by a run."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from fastapi import Path as InPath
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from polyhop.documents import (
+    delete_document,
+    document_rows,
+    put_document,
+    retry_documents,
+    switch_document,
+)
+from polyhop.schemas.errors import SourceError
+from polyhop.server.api import ContractResponse, Document, Problems, require_changes
+from polyhop.server.problems import JsonRoute
+from polyhop.server.service import Service
+from polyhop.warehouse.uploads import is_read
+
+DocumentId = Annotated[str, InPath(description="Path of an uploaded file, or id of an added record.")]
+_RECORD = TypeAdapter(dict[str, Any])
+_FILE_OR_RECORD = {
+    "requestBody": {
+        "content": {
+            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+            "application/json": {
+                "schema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+            },
+        }
+    }
+}
+
+
+class SwitchBody(BaseModel):
+    """What a document is switched to."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    on: bool = Field(description="Whether runs read the uploaded file.")
+
+
+def make_router(service: Service) -> APIRouter:
+    """The routes of documents over a service; each change starts a run, whose document it returns."""
+    router = APIRouter(route_class=JsonRoute, responses=Problems, default_response_class=ContractResponse)
+
+    @router.get("/indexes/{index}/documents", summary="The uploaded files, with what the current version made of them")
+    async def listed(index: str) -> Response:
+        return ContractResponse(await service.run(lambda: document_rows(service.settings, index)))
+
+    @router.put(
+        "/indexes/{index}/documents/{document:path}",
+        status_code=202,
+        summary="Add or replace a document: the content of a file if its id ends like one, else a record",
+        openapi_extra=_FILE_OR_RECORD,
+    )
+    async def put(request: Request, index: str, document: DocumentId) -> Response:
+        require_changes(service)
+        body = await request.body()
+        return ContractResponse(await service.run(lambda: _put(service, index, document, body)), 202)
+
+    @router.delete("/indexes/{index}/documents/{document:path}", status_code=202, summary="Delete a document")
+    async def delete(index: str, document: DocumentId) -> Response:
+        require_changes(service)
+
+        def work() -> Document:
+            delete_document(service.settings, index, document)
+            return service.inbox_runs.start(index).to_json()
+
+        return ContractResponse(await service.run(work), 202)
+
+    @router.patch(
+        "/indexes/{index}/documents/{document:path}", status_code=202, summary="Switch an uploaded file off, or on"
+    )
+    async def switch(index: str, document: DocumentId, body: SwitchBody) -> Response:
+        require_changes(service)
+
+        def work() -> Document:
+            switch_document(service.settings, index, document, is_on=body.on)
+            return service.inbox_runs.start(index).to_json()
+
+        return ContractResponse(await service.run(work), 202)
+
+    @router.post("/indexes/{index}/runs", status_code=202, summary="Read the uploaded files again")
+    async def retry(index: str) -> Response:
+        require_changes(service)
+
+        def work() -> Document:
+            retry_documents(service.settings, index)
+            return service.inbox_runs.start(index).to_json()
+
+        return ContractResponse(await service.run(work), 202)
+
+    return router
+
+
+def _put(service: Service, index: str, document: str, body: bytes) -> Document:
+    if is_read(document):
+        put_document(service.settings, index, document, body)
+    else:
+        try:
+            record = _RECORD.validate_json(body)
+        except ValidationError as error:
+            raise SourceError(
+                f"'{document[:100]}' does not end like a document (.pdf, .txt, …), so the body has to be a record: "
+                '{"title": …, "text": …}.'
+            ) from error
+        put_document(service.settings, index, document, record)
+    return service.inbox_runs.start(index).to_json()
