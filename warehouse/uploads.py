@@ -10,7 +10,7 @@ import stat
 import uuid
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -33,7 +33,7 @@ _MAX_PART_BYTES, _MAX_PATH = 200, 500  # of a path; file systems allow 255 a par
 _OFF, _NEW, _LOCK, _CHANGED = ".off", ".new", ".lock", ".changed"
 _PIECE = 1 << 20  # bytes that are copied at once
 
-NamedFile = tuple[str, Callable[[], IO[bytes]]]
+NamedFile = tuple[str, Callable[[], AbstractContextManager[IO[bytes]]]]
 """Path of an uploaded file below the folder, as the sender states it, and how to open its content."""
 
 

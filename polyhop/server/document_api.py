@@ -1,5 +1,6 @@
 """Single documents of an index over HTTP: listed, put, deleted, switched off and on, and read again by a run."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
@@ -35,7 +36,7 @@ _FILE_OR_RECORD = {
 
 
 class SwitchBody(BaseModel):
-    """What a document is switched to."""
+    """Switch of an uploaded file."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     on: bool = Field(description="Whether runs read the uploaded file.")
@@ -44,6 +45,15 @@ class SwitchBody(BaseModel):
 def make_router(service: Service) -> APIRouter:
     """The routes of documents over a service; each change starts a run, whose document it returns."""
     router = APIRouter(route_class=JsonRoute, responses=Problems, default_response_class=ContractResponse)
+
+    async def started(index: str, change: Callable[[], None]) -> Response:
+        require_changes(service)
+
+        def work() -> Document:
+            change()
+            return service.inbox_runs.start(index).to_json()
+
+        return ContractResponse(await service.run(work), 202)
 
     @router.get("/indexes/{index}/documents", summary="The uploaded files, with what the current version made of them")
     async def listed(index: str) -> Response:
@@ -58,53 +68,33 @@ def make_router(service: Service) -> APIRouter:
     async def put(request: Request, index: str, document: DocumentId) -> Response:
         require_changes(service)
         body = await request.body()
-        return ContractResponse(await service.run(lambda: _put(service, index, document, body)), 202)
+        return await started(index, lambda: _put(service, index, document, body))
 
     @router.delete("/indexes/{index}/documents/{document:path}", status_code=202, summary="Delete a document")
     async def delete(index: str, document: DocumentId) -> Response:
-        require_changes(service)
-
-        def work() -> Document:
-            delete_document(service.settings, index, document)
-            return service.inbox_runs.start(index).to_json()
-
-        return ContractResponse(await service.run(work), 202)
+        return await started(index, lambda: delete_document(service.settings, index, document))
 
     @router.patch(
         "/indexes/{index}/documents/{document:path}", status_code=202, summary="Switch an uploaded file off, or on"
     )
     async def switch(index: str, document: DocumentId, body: SwitchBody) -> Response:
-        require_changes(service)
-
-        def work() -> Document:
-            switch_document(service.settings, index, document, is_on=body.on)
-            return service.inbox_runs.start(index).to_json()
-
-        return ContractResponse(await service.run(work), 202)
+        return await started(index, lambda: switch_document(service.settings, index, document, is_on=body.on))
 
     @router.post("/indexes/{index}/runs", status_code=202, summary="Read the uploaded files again")
     async def retry(index: str) -> Response:
-        require_changes(service)
-
-        def work() -> Document:
-            retry_documents(service.settings, index)
-            return service.inbox_runs.start(index).to_json()
-
-        return ContractResponse(await service.run(work), 202)
+        return await started(index, lambda: retry_documents(service.settings, index))
 
     return router
 
 
-def _put(service: Service, index: str, document: str, body: bytes) -> Document:
-    if is_read(document):
-        put_document(service.settings, index, document, body)
-    else:
+def _put(service: Service, index: str, document: str, body: bytes) -> None:
+    content: bytes | dict[str, Any] = body
+    if not is_read(document):
         try:
-            record = _RECORD.validate_json(body)
+            content = _RECORD.validate_json(body)
         except ValidationError as error:
             raise SourceError(
                 f"'{document[:100]}' does not end like a document (.pdf, .txt, …), so the body has to be a record: "
                 '{"title": …, "text": …}.'
             ) from error
-        put_document(service.settings, index, document, record)
-    return service.inbox_runs.start(index).to_json()
+    put_document(service.settings, index, document, content)

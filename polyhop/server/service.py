@@ -183,7 +183,7 @@ class Service:
 
     Attributes:
         settings: Of the process.
-        allows_changes: Whether jobs may be submitted, retried and cancelled, and documents added.
+        allows_changes: Whether jobs may be submitted, retried and cancelled, and indexes and documents changed.
         inbox_runs: Runs that take in added documents.
     """
 

@@ -136,3 +136,10 @@ class Layout:
         if not self.indexes.is_dir():
             return []
         return sorted(folder.name for folder in self.indexes.iterdir() if (folder / "CURRENT").is_file())
+
+    def begun_names(self) -> list[str]:
+        """Names of the indexes that have documents waiting, but no published version yet, sorted."""
+        if not self.indexes.is_dir():
+            return []
+        begun = [one for one in self.indexes.iterdir() if not (one / "CURRENT").is_file()]
+        return sorted(one.name for one in begun if any((*one.glob("files/[!.]*"), *one.glob("inbox/[!.]*.parquet"))))

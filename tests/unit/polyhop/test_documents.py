@@ -105,7 +105,7 @@ def test_a_file_of_rows_adds_records_unless_it_is_in_a_folder(settings: Settings
 
 @pytest.mark.parametrize("names", [(), ("a.png",), (".DS_Store",)])
 def test_an_index_is_not_made_of_files_that_cannot_be_read(settings: Settings, names: tuple[str, ...]) -> None:
-    with pytest.raises(SourceError, match="No file of a known kind was chosen; use .txt, "):
+    with pytest.raises(SourceError, match=r"No file of a known kind was chosen; use \.txt, "):
         add_files(settings, "towns", [(name, partial(io.BytesIO, b"x")) for name in names])
     assert states(settings) == {}
 

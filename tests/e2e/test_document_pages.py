@@ -1,0 +1,105 @@
+"""Documents in the browser, over HTTP and from Python: an index from nothing, its sources, and what may not change."""
+
+import io
+import re
+import zipfile
+from typing import Any
+
+import httpx
+import pytest
+from small_indexes import Call, wait_for
+
+import polyhop
+from polyhop.schemas.errors import SourceError, UnknownIdError
+
+SETTINGS = ("--set", "strategies=bm25,rrf", "--set", "corpus.language=en")
+OSLO = b"Oslo lies on a fjord. The fjord is 100 km long."
+
+
+@pytest.fixture(scope="module")
+def url(serve: Call, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A server that may change an empty root."""
+    return str(serve(tmp_path_factory.mktemp("empty") / "root", "--allow-changes", *SETTINGS).url)
+
+
+def packed(*names: str) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name in names:
+            archive.writestr(name, b"Text.")
+    return stream.getvalue()
+
+
+def sent(url: str, path: str, files: list[tuple[str, Any]], **fields: str) -> httpx.Response:
+    """A form as a browser sends it, with the token of the page that has it."""
+    page = httpx.get(f"{url}/").text
+    token = re.search(r'name="csrf" value="(\w+)"', page)
+    data = {"csrf": token[1] if token else "", **fields}
+    return httpx.post(f"{url}{path}", data=data, files=files, headers={"Accept": "text/html"}, timeout=60)
+
+
+def test_documents_are_put_switched_and_deleted_from_another_machine(url: str) -> None:
+    reply = httpx.put(f"{url}/api/v1/indexes/towns/documents/a/oslo.txt", content=OSLO)
+    assert (reply.status_code, reply.json()["index"]) == (202, "towns")
+    wait_for(lambda: httpx.get(f"{url}/api/v1/indexes").json())
+    with polyhop.connect(url, "towns") as index:
+        index.put("bern.txt", b"Bern lies on the Aare.")
+        index.put("r", {"title": "Rome", "text": "Rome lies on the Tiber."})
+        index.switch("bern.txt", is_on=False)
+        assert index.sql("SELECT record_id FROM passages ORDER BY ALL").to_pydict() == {
+            "record_id": ["a/oslo.txt", "r"]
+        }
+        index.delete("r")
+        assert index.sql("SELECT record_id FROM passages").to_pydict() == {"record_id": ["a/oslo.txt"]}
+        with pytest.raises(SourceError, match=r"'a/oslo.txt' is the only document"):
+            index.delete("a/oslo.txt")
+        with pytest.raises(UnknownIdError, match="has no document 'none'"):
+            index.delete("none")
+    rows = httpx.get(f"{url}/api/v1/indexes/towns/documents").json()["documents"]
+    assert [(row["id"], row["state"]) for row in rows] == [("a/oslo.txt", "read"), ("bern.txt", "off")]
+
+
+@pytest.mark.parametrize("path", ["%2e%2e%2fevil.txt", "a/%2e%2e/%2e%2e/evil.txt", "%2Fevil.txt", ".off/evil.txt"])
+def test_no_document_is_put_outside_of_the_folder(url: str, path: str) -> None:
+    reply = httpx.put(f"{url}/api/v1/indexes/attacked/documents/{path}", content=b"Evil.")
+    assert (reply.status_code, "cannot be the path of an uploaded file" in reply.text) == (422, True)
+
+
+@pytest.mark.parametrize("name", ["../evil.txt", "/tmp/evil.txt", "a/../../evil.txt"])
+def test_an_uploaded_archive_that_leads_elsewhere_is_refused_on_the_page(url: str, name: str) -> None:
+    reply = sent(url, "/indexes", [("files", ("all.zip", packed("good.txt", name)))], name="attacked")
+    assert (reply.status_code, "cannot be the path of an uploaded file" in reply.text) == (422, True)
+    assert httpx.get(f"{url}/indexes/attacked/documents").status_code == 404  # nothing of it was kept
+
+
+@pytest.mark.parametrize(
+    ("fields", "files", "status", "sentence"),
+    [
+        ({"name": "../x"}, [("files", ("a.txt", OSLO))], 422, "is not a name for an index"),
+        ({"name": "x"}, [("files", ("a.png", b"x"))], 422, "No file of a known kind was chosen"),
+        ({"name": "x"}, [("files", ("a.zip", b"no archive"))], 422, "is damaged or of an unknown kind"),
+        ({"name": "x", "csrf": "0"}, [("files", ("a.txt", OSLO))], 403, "from an earlier run of this server"),
+    ],
+)
+def test_an_index_that_cannot_be_made_is_one_sentence(
+    url: str, fields: dict[str, str], files: list[tuple[str, Any]], status: int, sentence: str
+) -> None:
+    reply = sent(url, "/indexes", files, **fields)
+    assert (reply.status_code, sentence in reply.text.replace("&#39;", "'")) == (status, True)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/api/v1/indexes/demo/documents/a.txt"),
+        ("DELETE", "/api/v1/indexes/demo/documents/a.txt"),
+        ("PATCH", "/api/v1/indexes/demo/documents/a.txt"),
+        ("POST", "/api/v1/indexes/demo/runs"),
+        ("POST", "/indexes"),
+        ("POST", "/indexes/demo/documents"),
+        ("POST", "/indexes/demo/documents/delete"),
+    ],
+)
+def test_a_server_that_reads_only_changes_no_document(window: str, method: str, path: str) -> None:
+    reply = httpx.request(method, f"{window}{path}", json={"on": False})
+    assert (reply.status_code, "--allow-changes" in reply.text) == (403, True)
