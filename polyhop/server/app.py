@@ -85,7 +85,7 @@ def make_app(
 
 def _add_pages(app: FastAPI, service: Service, token: str) -> "Pages":
     """Adds all pages, and the files that they load."""
-    from polyhop.server import ask_pages, document_pages, index_pages, job_pages, table_pages
+    from polyhop.server import ask_pages, document_pages, index_pages, job_pages, source_pages, table_pages
     from polyhop.server.pages import FOLDER, Pages
 
     @app.get("/static/answer.css", include_in_schema=False)
@@ -95,6 +95,6 @@ def _add_pages(app: FastAPI, service: Service, token: str) -> "Pages":
     app.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
     pages = Pages(service)
     app.include_router(ask_pages.make_router(pages, token), include_in_schema=False)
-    for module in (document_pages, job_pages, index_pages, table_pages):
+    for module in (document_pages, job_pages, source_pages, index_pages, table_pages):
         app.include_router(module.make_router(pages), include_in_schema=False)
     return pages

@@ -3,10 +3,13 @@
 import io
 import re
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from browser_process import PAGE_FACTS, Browser, Look
+from document_files import pdf
 from small_indexes import Call, wait_for
 
 import polyhop
@@ -103,3 +106,79 @@ def test_an_index_that_cannot_be_made_is_one_sentence(
 def test_a_server_that_reads_only_changes_no_document(window: str, method: str, path: str) -> None:
     reply = httpx.request(method, f"{window}{path}", json={"on": False})
     assert (reply.status_code, "--allow-changes" in reply.text) == (403, True)
+
+
+LINES = ["The lighthouse of Bellmere", "Ines Calder designed the lighthouse of Bellmere in 1871."]
+BORN = ["Ines Calder was born in Oldport.", "She studied the harbour for nine years before the tower was built."]
+GOOD = {"wide": 0, "scripts": 0, "foreign": [], "headings": 1, "axe": []}
+
+
+def test_a_stranger_goes_from_an_empty_root_to_a_sentence_in_a_pdf(
+    serve: Call, browser: Browser, tmp_path: Path
+) -> None:
+    """And compares two strategies on the way: with a browser alone, and on pages without a fault."""
+    url = serve(tmp_path / "root", "--allow-changes", *SETTINGS).url
+    archive = tmp_path / "all.zip"
+    with zipfile.ZipFile(archive, "w") as packing:
+        packing.write(pdf(tmp_path / "a.pdf", [LINES, BORN]), "reports/lighthouse.pdf")
+        packing.writestr("rivers.txt", "Oldport lies on the River Wend. The River Wend flows through Marsh County.")
+        packing.writestr("scan.pdf", b"%PDF-1.4 nothing")
+    faults: list[object] = []
+
+    def look(path: str, *steps: tuple[str, ...], evaluate: str = "0") -> tuple[Look, Any]:
+        values = {**PAGE_FACTS, "asked": evaluate}
+        seen = browser.look(f"{url}{path}", steps=steps, evaluate=values, width=390)
+        asked, _ = seen.values.pop("asked"), seen.values.pop("paper")
+        faults.extend([path, seen.values, seen.messages] if seen.values != GOOD or seen.messages else [])
+        return seen, asked
+
+    form = ("form[action='/indexes']", "input[name=name]", "input[name=files][multiple]")
+    made = [("fill", form[1], "towers"), ("upload", form[2], str(archive)), ("click", f"{form[0]} button")]
+    documents, _ = look("/", *made, ("wait", "text=is published"))
+    assert documents.url == f"{url}/indexes/towers/documents"
+    assert [part for part in ("not read: it is damaged", "scan.pdf", "2 read") if part not in documents.text] == []
+    ask = "/ask?index=towers&question=How+long+did+Ines+Calder+study+the+harbour%3F&strategy=rrf&other=bm25"
+    answers, link = look(ask, evaluate="document.querySelector('blockquote a').getAttribute('href')")
+    assert all(name in answers.text for name in ("rrf", "bm25"))
+    shown = "[document.querySelector('mark').textContent, document.querySelector('#source img').naturalWidth]"
+    source, (sentence, width) = look(str(link), evaluate=shown)
+    assert "studied the harbour for nine years" in sentence
+    assert (width > 1_000, "#source" in source.url, faults) == (True, True, [])
+
+
+def test_one_document_is_changed_without_javascript(serve: Call, browser: Browser, tmp_path: Path) -> None:
+    url = serve(tmp_path / "root", "--allow-changes", *SETTINGS).url
+    for name in ("oslo.txt", "bern.txt"):
+        httpx.put(f"{url}/api/v1/indexes/towns/documents/{name}", content=OSLO)
+    wait_for(lambda: not httpx.get(f"{url}/api/v1/indexes/towns/documents").json()["waits"])
+    row = "tr:has-text('oslo.txt')"
+    steps = [("click", f"{row} summary"), ("click", f"{row} form[action$='/off'] button")]
+    page = browser.look(f"{url}/indexes/towns/documents", steps=steps, has_scripts=False)
+    assert "1 switched off" in page.text
+    wait_for(lambda: not httpx.get(f"{url}/api/v1/indexes/towns/documents").json()["waits"])
+    sql = {"query": "SELECT record_id FROM passages"}
+    assert httpx.post(f"{url}/api/v1/indexes/towns/sql", json=sql).json()["rows"] == [{"record_id": "bern.txt"}]
+    steps = [("click", "tr:has-text('bern.txt') summary"), ("click", "form[action$='/delete'] button.contrast")]
+    assert "is the only document of index 'towns'" in browser.look(page.url, steps=steps, has_scripts=False).text
+
+
+@pytest.mark.parametrize("document", ["..%2F..%2Fetc%2Fpasswd", "%2Fetc%2Fpasswd", "oslo.txt", ""])
+def test_no_file_is_served_that_is_no_document_of_the_index(url: str, document: str) -> None:
+    httpx.put(f"{url}/api/v1/indexes/files/documents/oslo.txt", content=OSLO)
+    wait_for(lambda: "files" in {row["index"] for row in httpx.get(f"{url}/api/v1/indexes").json()})
+    reply = httpx.get(f"{url}/indexes/files/original?document={document}")
+    assert (reply.status_code, "has no document" in reply.text) == (404, True)
+
+
+def test_a_link_in_the_folder_of_uploads_is_not_served(serve: Call, tmp_path: Path) -> None:
+    url = serve(tmp_path / "root", "--allow-changes", *SETTINGS).url
+    httpx.put(f"{url}/api/v1/indexes/towns/documents/oslo.txt", content=OSLO)
+    wait_for(lambda: httpx.get(f"{url}/api/v1/indexes").json())
+    (row,) = httpx.get(f"{url}/api/v1/indexes/towns/documents").json()["documents"]
+    address = f"{url}/indexes/towns/original?document={row['documents'][0]}"
+    served = httpx.get(address)
+    assert (served.content, served.headers["content-disposition"][:10]) == (OSLO, "attachment")
+    kept = tmp_path / "root" / "indexes" / "towns" / "files" / "oslo.txt"
+    secret = kept.rename(tmp_path / "secret.txt")  # the same text, elsewhere
+    kept.symlink_to(secret)
+    assert httpx.get(address).status_code == 404

@@ -47,6 +47,10 @@ SELECT document_id, ordinal FROM passages WHERE passage_id = $id;
 -- The document of a record, or of a passage, by the id that results show.
 SELECT document_id FROM passages WHERE $id IN (record_id, passage_id) LIMIT 1;
 
+-- name: record_of_document
+-- The first record of a document, and the file that it came from.
+SELECT record_id, source FROM records WHERE document_id = $id ORDER BY record_id LIMIT 1;
+
 -- name: passages_of_document
 -- Passages of a document, in order.
 SELECT passage_id, ordinal, title, text FROM passages
