@@ -612,25 +612,27 @@ class Index:
     def put(self, document_id: str, content: "Content", *, wait: bool = True) -> "InboxRun":
         """Adds or replaces one document, and publishes a version with it; see `IndexLike.put`."""
         from polyhop.documents import put_document
-        from polyhop.inbox import start_run
 
         put_document(self._session.settings, self.name, document_id, content)
-        return start_run(self._session.settings, self.name, wait=wait)
+        return self._run(wait=wait)
 
     def delete(self, document_id: str, *, wait: bool = True) -> "InboxRun":
         """Deletes one document, and publishes a version without it; see `IndexLike.delete`."""
         from polyhop.documents import delete_document
-        from polyhop.inbox import start_run
 
         delete_document(self._session.settings, self.name, document_id)
-        return start_run(self._session.settings, self.name, wait=wait)
+        return self._run(wait=wait)
 
     def switch(self, document_id: str, *, is_on: bool, wait: bool = True) -> "InboxRun":
         """Switches one uploaded file off or on, and publishes a version; see `IndexLike.switch`."""
         from polyhop.documents import switch_document
-        from polyhop.inbox import start_run
 
         switch_document(self._session.settings, self.name, document_id, is_on=is_on)
+        return self._run(wait=wait)
+
+    def _run(self, *, wait: bool) -> "InboxRun":
+        from polyhop.inbox import start_run
+
         return start_run(self._session.settings, self.name, wait=wait)
 
     @cached_property

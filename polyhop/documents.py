@@ -7,9 +7,10 @@ changed there.
 import io
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Any
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -116,11 +117,8 @@ def put_document(settings: Settings, index: str, id_: str, content: Content) -> 
         raise SourceError(f"'{id_}' does not end like a document (.pdf, .txt, …); send a record with a text instead.")
     if isinstance(content, Path) and not content.is_file():
         raise missing_file(content)
-
-    def open_content() -> IO[bytes]:
-        return content.open("rb") if isinstance(content, Path) else io.BytesIO(content)
-
-    add_files(settings, index, [(str(upload_path(id_)), open_content)])
+    data = content.read_bytes() if isinstance(content, Path) else content
+    add_files(settings, index, [(id_, partial(io.BytesIO, data))])
 
 
 def delete_document(settings: Settings, index: str, id_: str) -> None:

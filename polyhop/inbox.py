@@ -251,23 +251,6 @@ def _index(settings: Settings, request: IndexRequest, on_progress: OnProgress | 
 
 
 @dataclass(slots=True)
-class StageProgress:
-    """A stage of a run: units done, units at most, and seconds since its first report."""
-
-    stage: str
-    done: int
-    total: int
-    seconds: float = 0.0
-    first_done: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """The stage as a JSON document; without a rate until it has one."""
-        new = self.done - self.first_done
-        rate = round(new / self.seconds, 1) if self.seconds > 0 and new else None
-        return {"stage": self.stage, "done": self.done, "total": self.total, "per_second": rate}
-
-
-@dataclass(slots=True)
 class InboxRun:
     """A run of the inbox; what it became is known once `state` is not running.
 
@@ -278,7 +261,8 @@ class InboxRun:
         version: Newest version of the index, which holds the records; None unless it is done.
         error: Why it failed, in a sentence; None unless it did.
         report: What the run did, of a call that waited for it.
-        stages: Its stages so far, in order; empty of a run that waits for another one, or that Prefect does.
+        stages: Its stages so far, {stage, done, total, per_second}; empty while it waits for another run, and of a run
+            that Prefect does.
         ended: Set once it has ended.
     """
 
@@ -288,9 +272,9 @@ class InboxRun:
     version: int | None = None
     error: str | None = None
     report: IndexReport | None = field(default=None, repr=False)
-    stages: list[StageProgress] = field(default_factory=list, repr=False)
+    stages: list[dict[str, Any]] = field(default_factory=list, repr=False)
     ended: Event = field(default_factory=Event, repr=False)
-    _began: float = field(default=0.0, repr=False)
+    _began: tuple[int, float] = field(default=(0, 0.0), repr=False)
 
     def wait(self, seconds: float | None = None) -> bool:
         """Waits for the end of the run, at most `seconds` (None: without limit); returns whether it has ended."""
@@ -299,15 +283,16 @@ class InboxRun:
     def to_json(self) -> dict[str, Any]:
         """The run as a JSON document."""
         document = {name: getattr(self, name) for name in ("run", "state", "index", "version", "error")}
-        return {**document, "stages": [stage.to_json() for stage in self.stages]}
+        return {**document, "stages": list(self.stages)}
 
     def note(self, stage: str, done: int, total: int, seconds: float) -> None:
-        """Takes in a report of a stage, and the time since the start of the run."""
-        if not self.stages or self.stages[-1].stage != stage:
-            self.stages.append(StageProgress(stage, done, total, first_done=done))
-            self._began = seconds
-        last = self.stages[-1]
-        last.done, last.total, last.seconds = done, total, seconds - self._began
+        """Takes in a report of a stage: units done, units at most, and the time since the start of the run."""
+        if not self.stages or self.stages[-1]["stage"] != stage:
+            self.stages.append({"stage": stage})
+            self._began = done, seconds
+        units, took = done - self._began[0], seconds - self._began[1]
+        rate = round(units / took, 1) if units and took > 0 else None
+        self.stages[-1] = {"stage": stage, "done": done, "total": total, "per_second": rate}
 
 
 KEPT_RUNS = 100  # that are known by their ids; chosen: clients ask within minutes
@@ -387,9 +372,6 @@ def _lines(process: "subprocess.Popen[str]", given: str) -> Iterator[str]:
     yield from process.stdout
 
 
-_REPORT_SECONDS = 0.2  # between two reports of a stage; chosen: a page looks once a second
-
-
 def main() -> None:
     """One run: the index and settings as JSON on standard input; a line for each report of a stage and for the end."""
     given = json.load(sys.stdin)
@@ -398,16 +380,12 @@ def main() -> None:
     remember_secrets(
         value for value in flatten(settings.model_dump()).values() if isinstance(value, str) and "://" in value
     )
-    began, reported = time.monotonic(), ("", 0.0)
+    began = time.monotonic()
 
     def report(stage: str, done: int, total: int) -> None:
-        nonlocal reported
-        seconds = time.monotonic() - began
-        if stage != reported[0] or seconds - reported[1] >= _REPORT_SECONDS or done >= total:
-            reported = stage, seconds
-            line = json.dumps({"stage": stage, "done": done, "total": total, "seconds": seconds})
-            sys.stdout.write(f"{line}\n")
-            sys.stdout.flush()
+        at = {"stage": stage, "done": done, "total": total, "seconds": time.monotonic() - began}
+        sys.stdout.write(f"{json.dumps(at)}\n")
+        sys.stdout.flush()
 
     try:
         said: dict[str, Any] = {"version": run_inbox(settings, given["index"], report).version}

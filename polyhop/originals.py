@@ -16,7 +16,7 @@ from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.files.versions import read_manifest
 from polyhop.warehouse.uploads import UPLOADS
 
-NO_FILE = "It has no file of its own; this is its text as it was read."
+NO_FILE = "No file belongs to it; this is its text as it was read."
 MISSING = "Its file is not where it was indexed from; this is its text as it was read."
 CHANGED = "Its file has changed since it was indexed; this is its text as it was read."
 
@@ -56,7 +56,7 @@ def find_original(settings: Settings, index: str, version: int, id_: str, source
 
 
 def _home(folder: IndexFolder, version: int, id_: str) -> tuple[Path | None, str]:
-    """Where the source of a record was read from, None if it was a call or is not known; and the record's text."""
+    """Location that the source of a record was read from, None if there is none or it is unknown; the record's text."""
     published = folder.version(version)
     for name, state in read_manifest(published).sources.items():
         kept = published.arrays / kept_files(name)[0]

@@ -346,11 +346,11 @@ def add_documents(service: Service, index: str, body: bytes, file: str) -> Docum
     if file:
         add_rows(service.settings, index, file, body)
     else:
-        add_records(service.settings, index, _records_of(body))
+        add_records(service.settings, index, records_of(body))
     return service.inbox_runs.start(index).to_json()
 
 
-def _records_of(body: bytes) -> list[Any]:
+def records_of(body: bytes) -> list[Any]:
     """The records of {"records": […]}, or of JSON lines; only objects, since a text would be taken for a path."""
     try:
         text = body.decode()

@@ -6,23 +6,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request
 from fastapi import Path as InPath
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from polyhop.documents import (
-    delete_document,
-    document_rows,
-    put_document,
-    retry_documents,
-    switch_document,
-)
+from polyhop.documents import delete_document, document_rows, put_document, retry_documents, switch_document
 from polyhop.schemas.errors import SourceError
-from polyhop.server.api import ContractResponse, Document, Problems, require_changes
+from polyhop.server.api import ContractResponse, Document, Problems, records_of, require_changes
 from polyhop.server.problems import JsonRoute
 from polyhop.server.service import Service
 from polyhop.warehouse.uploads import is_read
 
 DocumentId = Annotated[str, InPath(description="Path of an uploaded file, or id of an added record.")]
-_RECORD = TypeAdapter(dict[str, Any])
 _FILE_OR_RECORD = {
     "requestBody": {
         "content": {
@@ -68,7 +61,7 @@ def make_router(service: Service) -> APIRouter:
     async def put(request: Request, index: str, document: DocumentId) -> Response:
         require_changes(service)
         body = await request.body()
-        return await started(index, lambda: _put(service, index, document, body))
+        return await started(index, lambda: put_document(service.settings, index, document, _content(document, body)))
 
     @router.delete("/indexes/{index}/documents/{document:path}", status_code=202, summary="Delete a document")
     async def delete(index: str, document: DocumentId) -> Response:
@@ -87,14 +80,12 @@ def make_router(service: Service) -> APIRouter:
     return router
 
 
-def _put(service: Service, index: str, document: str, body: bytes) -> None:
-    content: bytes | dict[str, Any] = body
-    if not is_read(document):
-        try:
-            content = _RECORD.validate_json(body)
-        except ValidationError as error:
-            raise SourceError(
-                f"'{document[:100]}' does not end like a document (.pdf, .txt, …), so the body has to be a record: "
-                '{"title": …, "text": …}.'
-            ) from error
-    put_document(service.settings, index, document, content)
+def _content(document: str, body: bytes) -> bytes | dict[str, Any]:
+    """The content of a file if the id ends like one, else the record in a body."""
+    if is_read(document):
+        return body
+    records = records_of(body)
+    if len(records) != 1:
+        raise SourceError(f"Document '{document[:100]}' is one record; send one object with a text.")
+    record: dict[str, Any] = records[0]
+    return record

@@ -87,9 +87,9 @@ def _add_list(router: APIRouter, pages: Pages) -> None:
     @router.get("/indexes/{index}/run")
     async def run(request: Request, index: str) -> Response:
         """The part of the list that changes while a run goes on, for those with JavaScript."""
-        found = await service.run(lambda: _run(service, index))
-        response = pages.page(request, "run_live.html.jinja", index=index, **found)
-        if not found["run"] or found["run"]["state"] != "running":
+        found = _run(service, index)
+        response = pages.page(request, "run_live.html.jinja", index=index, run=found, waits=False)
+        if not found or found["state"] != "running":
             response.headers["hx-refresh"] = "true"  # the list is another one now
         return response
 
@@ -165,7 +165,8 @@ async def document_page(
                 "previous": f"?{urlencode({**kept, 'page': page - 1})}" if first else "",
                 "next": "" if is_last else f"?{urlencode({**kept, 'page': page + 1})}",
             },
-            **_run(service, index, waits=found["waits"]),
+            "waits": found["waits"],
+            "run": _run(service, index),
         }
 
     shown = {"index": index, "link": index_link(index, None), "states": STATES, "state": state, "sentence": sentence}
@@ -182,12 +183,10 @@ def _others(service: Service, index: str, files: list[str], first: int) -> list[
         return published.documents(statement("pages", "documents_of_others"), values)
 
 
-def _run(service: Service, index: str, *, waits: bool | None = None) -> dict[str, Any]:
-    """The run of an index that goes on, or its last one, and whether a change waits for a run."""
+def _run(service: Service, index: str) -> dict[str, Any] | None:
+    """The run of an index that goes on, or its last one since the server started."""
     found = service.inbox_runs.latest(index)
-    if waits is None:
-        waits = document_rows(service.settings, index)["waits"] if found is None else False
-    return {"run": found.to_json() if found else None, "waits": waits}
+    return found.to_json() if found else None
 
 
 def _address(index: str) -> str:

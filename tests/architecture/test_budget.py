@@ -13,7 +13,7 @@ from polyhop.worker.strategies.registry import MODULES as OURS
 from polyhop.worker.strategies.registry import STRATEGIES
 
 PROJECT = Path(__file__).resolve().parents[2]
-MODULES = 249  # 243 before pages change documents and show sources (issue 71)
+MODULES = 250  # 243 before pages change documents and show sources (issue 71)
 PRODUCT_LINES = 64_000  # 62,500 before pages change documents and show sources (issue 71)
 SLACK = 1.03  # of the product's lines: a report that is reviewed, not a target to pack lines for
 SETTINGS = 72

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO
 from polyhop.warehouse.files.records import FaultError
 
 _PIXELS = 1_600  # of the longer side; chosen: small print is readable, a picture has some 200 kB
-_LARGEST_SCALE = 2.0
+_LARGEST_SCALE = 2.0  # pixels for a point of the page; chosen: twice what a screen shows
 _FEWEST_LETTERS = 8  # that a page must share with a sentence, and a third of it; chosen: fewer are found anywhere
-_FILL, _OUTLINE = (255, 213, 0, 90), (194, 65, 12, 255)
+_FILL, _OUTLINE = (255, 213, 0, 90), (194, 65, 12, 255)  # of a box; chosen: as marks and seeds have on pages
 
 
 def page_picture(stream: BinaryIO, pages: Sequence[int], sentence: str) -> str:
