@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from polyhop.documents import Content
     from polyhop.flows.plan import IndexPlan
     from polyhop.flows.reports import IndexReport
     from polyhop.graph import Connections, EntityGraph, GraphEntity, ReachedEntity
@@ -607,6 +608,32 @@ class Index:
         from polyhop.inbox import add
 
         return add(records, index=self.name, settings=self._session.settings, wait=wait)
+
+    def put(self, document_id: str, content: "Content", *, wait: bool = True) -> "InboxRun":
+        """Adds or replaces one document, and publishes a version with it; see `IndexLike.put`."""
+        from polyhop.documents import put_document
+
+        put_document(self._session.settings, self.name, document_id, content)
+        return self._run(wait=wait)
+
+    def delete(self, document_id: str, *, wait: bool = True) -> "InboxRun":
+        """Deletes one document, and publishes a version without it; see `IndexLike.delete`."""
+        from polyhop.documents import delete_document
+
+        delete_document(self._session.settings, self.name, document_id)
+        return self._run(wait=wait)
+
+    def switch(self, document_id: str, *, is_on: bool, wait: bool = True) -> "InboxRun":
+        """Switches one uploaded file off or on, and publishes a version; see `IndexLike.switch`."""
+        from polyhop.documents import switch_document
+
+        switch_document(self._session.settings, self.name, document_id, is_on=is_on)
+        return self._run(wait=wait)
+
+    def _run(self, *, wait: bool) -> "InboxRun":
+        from polyhop.inbox import start_run
+
+        return start_run(self._session.settings, self.name, wait=wait)
 
     @cached_property
     def graph(self) -> "EntityGraph":

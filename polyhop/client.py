@@ -23,6 +23,7 @@ from polyhop.schemas.logs import has_no_request_path
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from polyhop.documents import Content
     from polyhop.inbox import InboxRun, Records
 
 T = TypeVar("T")
@@ -156,7 +157,35 @@ class RemoteIndex(AbstractContextManager["RemoteIndex"]):
             raise errors.SourceError(
                 f"{error.filename} cannot be read ({error.strerror}); nothing was sent."
             ) from error
-        runs = [self._started(body) for body in bodies]
+        runs = [self._started("POST", f"{self._path}/documents", **body) for body in bodies]
+        return self._awaited(runs, wait=wait)
+
+    def put(self, document_id: str, content: "Content", *, wait: bool = True) -> "InboxRun":
+        """Adds or replaces one document, as `Index.put`; its content is sent whole."""
+        if isinstance(content, Path):
+            try:
+                content = content.read_bytes()
+            except OSError as error:
+                raise errors.SourceError(
+                    f"{error.filename} cannot be read ({error.strerror}); nothing was sent."
+                ) from error
+        body = content if isinstance(content, bytes) else json.dumps(content, default=str)
+        return self._awaited([self._started("PUT", self._document(document_id), content=body)], wait=wait)
+
+    def delete(self, document_id: str, *, wait: bool = True) -> "InboxRun":
+        """Deletes one document, as `Index.delete`."""
+        return self._awaited([self._started("DELETE", self._document(document_id))], wait=wait)
+
+    def switch(self, document_id: str, *, is_on: bool, wait: bool = True) -> "InboxRun":
+        """Switches one uploaded file off or on, as `Index.switch`."""
+        body = json.dumps({"on": is_on})
+        return self._awaited([self._started("PATCH", self._document(document_id), content=body)], wait=wait)
+
+    def _document(self, document_id: str) -> str:
+        return f"{self._path}/documents/{quote(document_id, safe='')}"
+
+    def _awaited(self, runs: "list[InboxRun]", *, wait: bool) -> "InboxRun":
+        """The last of some runs: ended, or with `wait` False followed by a thread."""
         if not wait:
             for run in runs:
                 Thread(target=self._follow, args=(run,), daemon=True).start()
@@ -168,10 +197,10 @@ class RemoteIndex(AbstractContextManager["RemoteIndex"]):
         self.version = runs[-1].version or self.version
         return runs[-1]
 
-    def _started(self, body: dict[str, Any]) -> "InboxRun":
+    def _started(self, method: str, path: str, **body: Any) -> "InboxRun":
         from polyhop.inbox import InboxRun
 
-        return InboxRun(self._request("POST", f"{self._path}/documents", _ROW, **body)["run"], self.name)
+        return InboxRun(self._request(method, path, _ROW, **body)["run"], self.name)
 
     def _follow(self, run: "InboxRun") -> None:
         """Looks at a run until it has ended, or cannot be seen any more."""

@@ -10,6 +10,7 @@ from polyhop.graph import Connections, GraphEntity, ReachedEntity
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from polyhop.documents import Content
     from polyhop.inbox import InboxRun, Records
 
 
@@ -133,6 +134,38 @@ class IndexLike(AbstractContextManager["IndexLike"], Protocol):
         Raises:
             SourceError: If a record cannot be used.
             PolyhopError: If the run fails; its records are kept.
+        """
+        ...
+
+    def put(self, document_id: str, content: "Content", *, wait: bool = True) -> "InboxRun":
+        """Adds or replaces one document, and publishes a version with it.
+
+        Args:
+            document_id: Path of an uploaded file, with the ending of its format, or any other id of a record.
+            content: The file's bytes or path, or a record {title?, text, metadata?}.
+            wait: Returns once the version is published; False: while it is made.
+
+        Raises:
+            SourceError: If the document cannot be kept, or another source of the index has its id.
+            PolyhopError: If the run fails; the document is kept.
+        """
+        ...
+
+    def delete(self, document_id: str, *, wait: bool = True) -> "InboxRun":
+        """Deletes an uploaded file or an added record, and publishes a version without its passages.
+
+        Raises:
+            UnknownIdError: If the index has no such document.
+            SourceError: If another source of the index holds it, or it is the only document.
+        """
+        ...
+
+    def switch(self, document_id: str, *, is_on: bool, wait: bool = True) -> "InboxRun":
+        """Switches an uploaded file off, which keeps it but publishes a version without its passages, or on again.
+
+        Raises:
+            UnknownIdError: If the index has no such document.
+            SourceError: If it is no uploaded file, or the only document.
         """
         ...
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polyhop.schemas.errors import DamagedStoreError
-from polyhop.schemas.records import SourceRecord
+from polyhop.schemas.records import SourceRecord, Tombstone
 from polyhop.warehouse.build import RECORDS, KeptSource, read_kept
 from polyhop.warehouse.files.disk import locked_file, make_folder, remove_paths, replacing, sync_folder, writing
 from polyhop.warehouse.files.layout import IndexFolder
@@ -23,7 +23,10 @@ INBOX = "inbox"
 
 
 def keep_records(folder: IndexFolder, rows: Sequence[Mapping[str, object]]) -> None:
-    """Keeps the records of one call, rows with the columns of RECORDS: once it returns, no kill loses them."""
+    """Keeps the records of one call, rows with the columns of RECORDS: once it returns, no kill loses them.
+
+    A row without text, which no record is, deletes the record of its id.
+    """
     inbox = folder.inbox
     with writing(f"the inbox of index '{folder.name}'", inbox):
         make_folder(inbox)
@@ -56,8 +59,22 @@ def taken_files(folder: IndexFolder) -> Iterator[list[Path]]:
             path.unlink(missing_ok=True)
 
 
-def read_waiting(folder: IndexFolder) -> Iterator[SourceRecord]:
-    """The records that wait; of those with the same id only the last that was added."""
+def deletion(id_: str) -> dict[str, object]:
+    """The row of `keep_records` that deletes a record."""
+    return {**dict.fromkeys(RECORDS.arrow.names, ""), "record_id": id_, "metadata_json": "{}", "origin": INBOX}
+
+
+def waiting_ids(folder: IndexFolder) -> dict[str, bool]:
+    """Ids of the records that wait, each with whether it is added (True) or deleted."""
+    found: dict[str, bool] = {}
+    for path in waiting_files(folder):
+        rows = pq.read_table(path, columns=["record_id", "text"]).to_pylist()
+        found.update((row["record_id"], bool(row["text"])) for row in rows)
+    return found
+
+
+def read_waiting(folder: IndexFolder) -> Iterator[SourceRecord | Tombstone]:
+    """The records that wait, and deletions; of those with the same id only the last that was added."""
     files = waiting_files(folder)
     last: dict[str, Path] = {}
     for path in files:
@@ -67,4 +84,6 @@ def read_waiting(folder: IndexFolder) -> Iterator[SourceRecord]:
             raise DamagedStoreError(path, folder.name, command=f"rm {path}, then add its records again") from error
         last.update(dict.fromkeys(ids, path))
     for path in files:
-        yield from (record for record in read_kept(KeptSource(INBOX, path, path)) if last[record.id] == path)
+        for record in read_kept(KeptSource(INBOX, path, path)):
+            if last[record.id] == path:
+                yield record if record.text else Tombstone(record.id, INBOX, record.line)

@@ -38,7 +38,9 @@ def ui(
     port: Annotated[int, Option("--port", min=1, max=65535, help="Port to serve on.")] = 4280,
     allow_changes: Annotated[
         bool,
-        Option("--allow-changes", help="Let callers submit, retry and cancel jobs, and add documents."),
+        Option(
+            "--allow-changes", help="Let callers make indexes, change documents, and submit, retry and cancel jobs."
+        ),
     ] = False,
     no_pages: Annotated[
         bool, Option("--no-pages", help="Serve only the HTTP API and the chat endpoint, without pages.")

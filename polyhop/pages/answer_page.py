@@ -95,6 +95,7 @@ def answer_parts(
         "shown_id": shown_id,
         "ranked": _ranked(document),
         "passages": _passage_rows(document, evidence, material),
+        "spans": _sources(document, material),
         "has_texts": bool(material.texts) or not document["passages"],
         "other": json.dumps(evidence.data, ensure_ascii=False, indent=1, default=str) if evidence.data else "",
         "material": material,
@@ -137,7 +138,7 @@ def _sentences(document: Mapping[str, Any], reading: Mapping[str, Any]) -> list[
         at = sentence["text"].find(guess) if guess else -1
         pieces = marked(sentence["text"], [(at, at + len(guess))] if at >= 0 else [])
         if sentence not in stated:
-            found.append({"pieces": pieces, "passage_id": sentence["passage_id"]})
+            found.append({"pieces": pieces, **{name: sentence[name] for name in ("passage_id", "text")}})
     return found
 
 
@@ -169,12 +170,26 @@ def _graph_note(document: Mapping[str, Any], evidence: Evidence, graph: Evidence
     return " ".join(notes)
 
 
-def _passage_rows(document: Mapping[str, Any], evidence: Evidence, material: PageMaterial) -> list[dict[str, Any]]:
-    """Passages with their texts in marked and unmarked pieces, and a bar of their score."""
+def _cited(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """All sentences that an answer cites: {passage_id, text, start?, end?}."""
     reading = document.get("reading") or {}
     sentences = [*document["evidence"].get("sentences", ())]
     sentences += [value["sentence"] for value in reading.get("values", ()) if value.get("sentence")]
-    sentences += [{**one, "text": one["quote"]} for one in reading.get("citations", ()) if one.get("quote")]
+    return sentences + [{**one, "text": one["quote"]} for one in reading.get("citations", ()) if one.get("quote")]
+
+
+def _sources(document: Mapping[str, Any], material: PageMaterial) -> dict[tuple[str, str], tuple[int, int]]:
+    """Offsets of the cited sentences in their passages, by passage and text."""
+    found = {}
+    for one in _cited(document):
+        for span in _spans(material.texts.get(one["passage_id"], ""), [one]):
+            found[one["passage_id"], one["text"]] = span
+    return found
+
+
+def _passage_rows(document: Mapping[str, Any], evidence: Evidence, material: PageMaterial) -> list[dict[str, Any]]:
+    """Passages with their texts in marked and unmarked pieces, and a bar of their score."""
+    sentences = _cited(document)
     best = max([float(row["score"]) for row in document["passages"]], default=0.0)
     longest_first = sorted(map(re.escape, material.names[:MARKED_NAMES]), key=len, reverse=True)
     named = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?!\w)" if longest_first else r"(?!)", re.IGNORECASE)

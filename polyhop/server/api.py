@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.background import BackgroundTask
 
 from polyhop.api import MAX_TOPIC_CHARACTERS, Answer, Index
+from polyhop.documents import add_rows
 from polyhop.flows.answer import submit_file
 from polyhop.inbox import add_records
 from polyhop.jobs import job_document, result_document, result_tables, write_results
@@ -343,21 +344,14 @@ _RECORDS = {
 
 def add_documents(service: Service, index: str, body: bytes, file: str) -> Document:
     """Keeps records, or a file of that name, in the inbox of an index, and starts a run: {run, state, index, …}."""
-    with TemporaryDirectory(prefix="polyhop-inbox-") as folder:
-        if file:
-            path = Path(folder) / Path(file).name
-            path.write_bytes(body)
-            records: list[Any] = [path]
-        else:
-            records = _records_of(body)
-        try:
-            add_records(service.settings, index, records)
-        except SourceError as error:  # says which file; the folder is nothing to the caller
-            raise SourceError(str(error).replace(f"{folder}/", "")) from error
+    if file:
+        add_rows(service.settings, index, file, body)
+    else:
+        add_records(service.settings, index, records_of(body))
     return service.inbox_runs.start(index).to_json()
 
 
-def _records_of(body: bytes) -> list[Any]:
+def records_of(body: bytes) -> list[Any]:
     """The records of {"records": […]}, or of JSON lines; only objects, since a text would be taken for a path."""
     try:
         text = body.decode()

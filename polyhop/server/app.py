@@ -38,12 +38,12 @@ def make_app(
 
     Args:
         settings: Of the process.
-        allows_changes: Whether jobs may be submitted, retried and cancelled, and documents added.
+        allows_changes: Whether jobs may be submitted, retried and cancelled, and indexes and documents changed.
         has_pages: Whether pages are served beside the API.
         host: Address that it listens on.
         token: That of the environment, which may do everything; tokens of the root are accepted, too.
     """
-    from polyhop.server import api, chat
+    from polyhop.server import api, chat, document_api
 
     service, tokens = Service(settings, allows_changes=allows_changes), Tokens(Layout(settings.root), token)
 
@@ -62,6 +62,7 @@ def make_app(
         lifespan=lifespan,
     )
     app.include_router(api.make_router(service), prefix="/api/v1")
+    app.include_router(document_api.make_router(service), prefix="/api/v1")
     app.include_router(chat.make_router(service))
     shown: Pages | None = None
     if has_pages:
@@ -86,7 +87,15 @@ def make_app(
 
 def _add_pages(app: FastAPI, service: Service, tokens: Tokens) -> "Pages":
     """Adds all pages, and the files that they load."""
-    from polyhop.server import ask_pages, index_pages, job_pages, sql_pages, table_pages
+    from polyhop.server import (
+        ask_pages,
+        document_pages,
+        index_pages,
+        job_pages,
+        source_pages,
+        sql_pages,
+        table_pages,
+    )
     from polyhop.server.pages import FOLDER, Pages
 
     @app.get("/static/answer.css", include_in_schema=False)
@@ -96,6 +105,6 @@ def _add_pages(app: FastAPI, service: Service, tokens: Tokens) -> "Pages":
     app.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
     pages = Pages(service)
     app.include_router(ask_pages.make_router(pages, tokens), include_in_schema=False)
-    for module in (job_pages, index_pages, sql_pages, table_pages):
+    for module in (document_pages, job_pages, source_pages, index_pages, sql_pages, table_pages):
         app.include_router(module.make_router(pages), include_in_schema=False)
     return pages

@@ -1,4 +1,4 @@
-"""The first page, the login form, and Ask: a question answered by one strategy or two, with all its answer rests on."""
+"""The login form, and Ask: a question answered by one strategy or two, with all its answer rests on."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +10,8 @@ from fastapi.responses import RedirectResponse, Response
 from polyhop.api import Index
 from polyhop.pages.answer_page import answer_parts, material_of
 from polyhop.schemas.errors import ConfigurationError, PolyhopError
-from polyhop.server.access import CURRENT, Tokens
-from polyhop.server.api import MAX_PASSAGES, index_row
+from polyhop.server.access import Tokens
+from polyhop.server.api import MAX_PASSAGES
 from polyhop.server.guard import COOKIE, LOGIN
 from polyhop.server.pages import Pages, index_link
 from polyhop.server.problems import status_of
@@ -27,13 +27,6 @@ FIELDS = ("index", "question", "strategy", "other", "limit", "where", "topic", "
 def make_router(pages: Pages, tokens: Tokens) -> APIRouter:
     """The routes of these pages; the login form asks for a token."""
     router, service = APIRouter(), pages.service
-
-    @router.get("/")
-    async def first(request: Request) -> Response:
-        if CURRENT.get().where:  # the page counts what indexes hold
-            return RedirectResponse("/ask", 303)
-        rows = await service.run(lambda: [index_row(service, name) for name in service.index_names()])
-        return pages.page(request, "first.html.jinja", rows=rows)
 
     @router.get(LOGIN)
     async def login_form(request: Request) -> Response:

@@ -15,6 +15,7 @@ from polyhop.schemas.errors import UnknownIdError
 from polyhop.schemas.names import name_tokens
 from polyhop.server.api import MAX_JOB, index_row
 from polyhop.server.pages import Pages, index_link
+from polyhop.server.source_pages import marked_passage, original_file, record_of_document, table_rows
 from polyhop.versions import diff_versions, version_rows
 from polyhop.warehouse.files.versions import read_runs, require_version
 from polyhop.warehouse.statements import statement
@@ -178,8 +179,18 @@ def neighbourhood(entity: dict[str, Any], relations: list[dict[str, Any]]) -> Ev
 
 def _add_documents(router: APIRouter, pages: Pages) -> None:
     @router.get("/indexes/{index}/documents/{document}")
-    async def document(request: Request, document: str, version: int | None = None, page: int = 1) -> Response:
-        def read(shown: _Shown) -> dict[str, Any]:
+    async def document(
+        request: Request,
+        index: str,
+        document: str,
+        version: int | None = None,
+        page: int = 1,
+        passage: str = "",
+        start: int = 0,
+        end: int = 0,
+    ) -> Response:
+        def read(opened: Index) -> dict[str, Any]:
+            shown = _Shown(opened, version)
             row = shown.one("document", "document", document)
             listed = shown.pager(
                 shown.rows("passages_of_document", id=document, **_slice(page)), page, "documents", document
@@ -188,18 +199,30 @@ def _add_documents(router: APIRouter, pages: Pages) -> None:
             ids = [one["passage_id"] for one in listed["rows"]]
             for one in shown.rows("entities_of_passages", ids=ids, limit=SHOWN_ENTITIES):
                 entities[one["passage_id"]].append(one)
-            return {"document": row, "passages": listed, "entities": entities}
+            mark = marked_passage(opened, passage, start, end) if passage in ids else None
+            tables = table_rows(mark.text, mark.start, mark.end) if mark is not None and mark.is_table else []
+            context = {"document": row, "passages": listed, "entities": entities, "mark": mark, "table": tables}
+            return {**shown.common(), **context, "record": record_of_document(opened, document)}
 
-        return await _made(pages, request, "document.html.jinja", version, read)
+        chosen = None if version is None else max(1, min(version, MAX_JOB))
+        found = await pages.service.use(index, read, chosen)
+        original = await original_file(pages.service, index, found["record"])
+        is_drawn = original.path is not None and original.path.suffix.lower() == ".pdf"
+        marks = {"passage": passage, "start": start, "end": end}
+        picture = found["link"]("picture", **marks) if found["mark"] and found["mark"].pages and is_drawn else ""
+        more = {"original": original, "picture": picture, "marked_id": passage}
+        return pages.page(request, "document.html.jinja", **found, **more)
 
     @router.get("/indexes/{index}/passages/{passage:path}")
-    async def passage(index: str, passage: str, version: int | None = None) -> Response:
+    async def passage(index: str, passage: str, version: int | None = None, start: int = 0, end: int = 0) -> Response:
         def read(opened: Index) -> str:
             shown = _Shown(opened, version)
             row = shown.one("document_of_passage", "passage", passage)
             page = row["ordinal"] // ROWS + 1
-            query = {"page": page} if page > 1 else {}
-            return shown.link("documents", row["document_id"], **query) + f"#{quote(passage, safe='')}"
+            query: dict[str, object] = {"page": page} if page > 1 else {}
+            query |= {"passage": passage, "start": start, "end": end} if end > start else {}
+            anchor = "source" if end > start else quote(passage, safe="")
+            return shown.link("documents", row["document_id"], **query) + f"#{anchor}"
 
         return RedirectResponse(await pages.service.use(index, read, version), 303)
 

@@ -200,6 +200,10 @@ class Service:
         """Names of the published indexes that the caller may use, in order."""
         return [name for name in self.layout.index_names() if CURRENT.get().may_use(name)]
 
+    def begun_names(self) -> list[str]:
+        """Names of the indexes that were begun and have no version yet, of those that the caller may use."""
+        return [name for name in self.layout.begun_names() if CURRENT.get().may_use(name)]
+
     def servable_strategies(self) -> dict[str, list[str]]:
         """The strategies that the current version of each index can serve; none of an index that cannot be read."""
         found: dict[str, list[str]] = {}

@@ -41,8 +41,15 @@ FILES = sorted(path.stem for path in SQL_FOLDER.glob("*.sql"))
 CYPHER_FILES = sorted(path.stem for path in CYPHER_FOLDER.glob("*.cypher"))
 SOURCES = "\n".join(
     path.read_text(encoding="utf-8")
-    for folder in ("flows", "schemas", "tasks", "warehouse", "polyhop/server")
-    for path in (PROJECT / folder).rglob("*.py")
+    for pattern in (
+        "flows/**/*.py",
+        "schemas/**/*.py",
+        "tasks/**/*.py",
+        "warehouse/**/*.py",
+        "polyhop/server/*.py",
+        "polyhop/*.py",
+    )
+    for path in PROJECT.glob(pattern)
 )
 INVARIANTS = {f"{name}_invariants" for name in ("entity", "graph", "hub", "hub_path", "passage", "text")}
 RUN_AS_A_WHOLE = INVARIANTS | {"views"}
@@ -88,7 +95,7 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     connection.execute("CREATE TEMP TABLE kept_refused AS SELECT * FROM quarantine")
     parts = _empty_parts(connection, tmp_path)
     _show_raw(connection, parts)
-    lists = ("ids", "keys", "types", "labels", "read", "passages", "gone")
+    lists = ("files", "ids", "keys", "types", "labels", "read", "passages", "gone")
     words = ("origin", "recipe", "lacking", "after", "field", "role", "reason", "model")
     values: dict[str, Any] = dict.fromkeys(words, "a") | {name: ["a"] for name in lists}
     values |= {"limit": 1, "offset": 0, "dimension": 3, "version": 1, "line": -1, "kind": "passage", "noun": "triple"}

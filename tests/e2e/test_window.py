@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import axe_playwright_python
 import command_processes
 import httpx
 import pytest
-from browser_process import Browser
+from browser_process import PAGE_FACTS, Browser
 from command_processes import Commands, Prepare
 from hypothesis import HealthCheck, assume
 from hypothesis import settings as example_settings
@@ -414,18 +413,6 @@ def test_nothing_that_the_openapi_document_allows_is_an_error_of_the_server(requ
     ask(request=request)
 
 
-AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-FACTS = {
-    "wide": "document.documentElement.scrollWidth - innerWidth",
-    "scripts": "[...document.scripts].filter(s => !s.src).length",
-    "foreign": "[...document.querySelectorAll('[src], link[href]')].map(e => e.src || e.href)"
-    ".filter(a => !a.startsWith('data:') && new URL(a).origin !== location.origin)",
-    "paper": "getComputedStyle(document.documentElement).backgroundColor",
-    "headings": "document.querySelectorAll('h1').length",
-    "axe": AXE + ";axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'best-practice']}).then(found => found.violations"
-    ".filter(v => ['serious', 'critical'].includes(v.impact)).map(v => v.id + ': ' + v.nodes[0].html.slice(0, 200)"
-    " + ' ' + v.nodes[0].failureSummary))",
-}
 HOSTILE = (
     "<script>alert(1)</script><img src=http://example.org/x onerror=alert(2)></title></style></svg>"
     "<svg onload=alert(3)>\"'`{{ 7*7 }}{% raw %}&lt;b&gt;<!-- ]]> javascript:alert(4) "
@@ -508,7 +495,7 @@ def test_every_page_is_readable_at_every_width_and_loads_nothing_from_elsewhere(
     for number, path in enumerate(found):
         papers = set()
         for width, scheme in SIZES if is_all else [SIZES[number % 2]]:
-            look = browser.look(f"{site}{path}", evaluate=FACTS, width=width, scheme=scheme)
+            look = browser.look(f"{site}{path}", evaluate=PAGE_FACTS, width=width, scheme=scheme)
             values, where = look.values, f"{path} ({width}, {scheme})"
             papers.add(values.pop("paper"))
             if values != {"wide": 0, "scripts": 0, "foreign": [], "headings": 1, "axe": []}:

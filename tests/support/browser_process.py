@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import axe_playwright_python
+
 DRIVER = Path(__file__).with_name("browser_driver.py")
 PACKAGES = ("chromium", "fonts-dejavu-core")
 INSTALL_SECONDS = 270
@@ -129,6 +131,19 @@ def installed_chromium() -> str:
     return found
 
 
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+PAGE_FACTS = {
+    "wide": "document.documentElement.scrollWidth - innerWidth",
+    "scripts": "[...document.scripts].filter(s => !s.src).length",
+    "foreign": "[...document.querySelectorAll('[src], link[href]')].map(e => e.src || e.href)"
+    ".filter(a => !a.startsWith('data:') && new URL(a).origin !== location.origin)",
+    "paper": "getComputedStyle(document.documentElement).backgroundColor",
+    "headings": "document.querySelectorAll('h1').length",
+    "axe": AXE + ";axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'best-practice']}).then(found => found.violations"
+    ".filter(v => ['serious', 'critical'].includes(v.impact)).map(v => v.id + ': ' + v.nodes[0].html.slice(0, 200)"
+    " + ' ' + v.nodes[0].failureSummary))",
+}
+"""Faults that any page may have, each of which a good one has none of."""
 FITS = {
     # What leaves the window, unless it is inside a frame that scrolls.
     "beyond": """[...document.body.querySelectorAll('*')].filter(e => !e.parentElement.closest('.frame')

@@ -4,6 +4,7 @@ The process is started with the first file and serves for the next ones, until a
 or a crash of the library. The file is then of no use, with the reason; the run goes on.
 """
 
+import base64
 import contextlib
 import io
 import json
@@ -14,7 +15,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -99,6 +100,19 @@ class Converter:
             if kept is not None and not any(isinstance(one, str) for one in found.attached.values()):
                 kept.put(key, found)
         return replace(found, title=found.title or path.stem)
+
+    def picture(self, path: Path, pages: Sequence[int], sentence: str) -> bytes:
+        """A PNG picture of that of some pages of a PDF file which holds most of a sentence, with a box around it.
+
+        Raises:
+            FaultError: If the page cannot be drawn, or that takes too long or too much memory.
+        """
+        DOCUMENTS[".pdf"].require()
+        request = {"path": str(path.resolve()), "pages": list(pages), "sentence": sentence, **asdict(self._limits)}
+        reply = self._asked(request)
+        if "fault" in reply:
+            raise FaultError(str(reply["fault"]))
+        return base64.b64decode(reply["picture"])
 
     def close(self) -> None:
         """Ends the process and closes the cache."""
@@ -244,7 +258,12 @@ def main() -> None:
         reply: dict[str, Any]
         try:
             with Path(request["path"]).open("rb") as stream:
-                reply = {"document": document_json(_document(stream, str(request["ending"]), request))}
+                if "pages" in request:
+                    from polyhop.warehouse.documents.pictures import page_picture
+
+                    reply = {"picture": page_picture(stream, request["pages"], str(request["sentence"]))}
+                else:
+                    reply = {"document": document_json(_document(stream, str(request["ending"]), request))}
         except NotInstalledError as missing:
             reply = {"missing": str(missing)}
         except Exception as error:  # noqa: BLE001 - a library may fail in any way on a file of any content

@@ -62,7 +62,7 @@ def read_folder(
             yield records.bad_record(name, 0, f"{UNOPENED}: {reason}")
         elif _is_read(path):
             is_empty = False
-            yield from _records(path, name, convert, others)
+            yield from file_records(path, name, convert, others)
         else:
             others.add(path.suffix.lower() or "no suffix", name)
     if is_empty:
@@ -73,8 +73,8 @@ def read_folder(
         )
 
 
-def _records(path: Path, name: str, convert: Convert, unread: Unread) -> Iterator[SourceRecord | BadRecord]:
-    """The records of a file that is read; one that cannot be read to its end does not end the folder."""
+def file_records(path: Path, name: str, convert: Convert, unread: Unread) -> Iterator[SourceRecord | BadRecord]:
+    """The records of a file of a folder; one that cannot be read to its end is a bad record."""
     ending = path.suffix.lower()
     try:
         if ending == ".csv":

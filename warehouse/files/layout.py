@@ -83,6 +83,7 @@ class IndexFolder:
     lease = _Below("WRITER")  # the file whose lock makes a process the only writer
     runs = _Below("runs.jsonl")  # the file with a line for every run; see versions.py
     inbox = _Below("inbox")  # folder of the records that were added by a call and wait; see warehouse/inbox.py
+    files = _Below("files")  # folder of the uploaded files, which is a source; see warehouse/uploads.py
     edits = _Below("edits.jsonl")  # the file with what people decided about its entities; see warehouse/user_files.py
 
     def version(self, number: int) -> VersionFolder:
@@ -137,3 +138,10 @@ class Layout:
         if not self.indexes.is_dir():
             return []
         return sorted(folder.name for folder in self.indexes.iterdir() if (folder / "CURRENT").is_file())
+
+    def begun_names(self) -> list[str]:
+        """Names of the indexes that have documents waiting, but no published version yet, sorted."""
+        if not self.indexes.is_dir():
+            return []
+        begun = [one for one in self.indexes.iterdir() if not (one / "CURRENT").is_file()]
+        return sorted(one.name for one in begun if any((*one.glob("files/[!.]*"), *one.glob("inbox/[!.]*.parquet"))))

@@ -8,6 +8,7 @@ from small_indexes import indexed, write_rows
 
 from polyhop.inbox import InboxRun, add_records, run_inbox
 from polyhop.schemas.errors import SourceError, UnknownIndexError
+from polyhop.schemas.records import SourceRecord
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.inbox import read_waiting, waiting_files
@@ -21,7 +22,8 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def waiting(settings: Settings) -> dict[str, str]:
-    return {record.id: record.text for record in read_waiting(Layout(settings.root).index("towns"))}
+    found = read_waiting(Layout(settings.root).index("towns"))
+    return {record.id: record.text for record in found if isinstance(record, SourceRecord)}
 
 
 def test_records_wait_with_their_ids(settings: Settings) -> None:
@@ -86,8 +88,18 @@ def test_a_run_indexes_what_waits_and_empties_the_inbox(settings: Settings) -> N
 
 def test_a_run_in_progress_is_a_document_without_a_version() -> None:
     assert InboxRun("r", "towns").to_json() == {
-        "run": "r", "state": "running", "index": "towns", "version": None, "error": None,
+        "run": "r", "state": "running", "index": "towns", "version": None, "error": None, "stages": [],
     }  # fmt: skip
+
+
+def test_a_run_reports_the_rate_of_each_stage() -> None:
+    run = InboxRun("r", "towns")
+    for stage, done, seconds in (("ingest", 9, 1.0), ("extract", 100, 2.0), ("extract", 160, 4.0)):
+        run.note(stage, done, 200, seconds)
+    assert run.to_json()["stages"] == [
+        {"stage": "ingest", "done": 9, "total": 200, "per_second": None},
+        {"stage": "extract", "done": 160, "total": 200, "per_second": 30.0},
+    ]
 
 
 def test_a_wait_ends_after_its_seconds() -> None:

@@ -47,6 +47,10 @@ SELECT document_id, ordinal FROM passages WHERE passage_id = $id;
 -- The document of a record, or of a passage, by the id that results show.
 SELECT document_id FROM passages WHERE $id IN (record_id, passage_id) LIMIT 1;
 
+-- name: record_of_document
+-- The first record of a document, and the file that it came from.
+SELECT record_id, source FROM records WHERE document_id = $id ORDER BY record_id LIMIT 1;
+
 -- name: passages_of_document
 -- Passages of a document, in order.
 SELECT passage_id, ordinal, title, text FROM passages
@@ -62,6 +66,20 @@ ORDER BY m.unit_id, e.df, e.name LIMIT $limit;
 -- name: quarantine
 -- Records that could not be used.
 SELECT source, line, reason, excerpt FROM quarantine ORDER BY source, line LIMIT $limit OFFSET $offset;
+
+-- name: documents_of_files
+-- Documents that came from these files.
+SELECT source, document_id FROM documents WHERE source IN (SELECT unnest($files::VARCHAR[])) ORDER BY source, title;
+
+-- name: documents_of_others
+-- Documents that came from other files than these, in the order of their titles.
+SELECT document_id, title, source, passage_count FROM documents
+WHERE source NOT IN (SELECT unnest($files::VARCHAR[])) ORDER BY title, document_id LIMIT $limit OFFSET $offset;
+
+-- name: refused_files
+-- Why these files, or rows in them, could not be used.
+SELECT source, min(reason) AS reason, count(*) AS refused FROM quarantine
+WHERE source IN (SELECT unnest($files::VARCHAR[])) GROUP BY source ORDER BY source;
 
 -- name: ledger
 -- What models were asked, by step and outcome, and how much of their replies is used; a cost is NULL if that of one
