@@ -1,4 +1,4 @@
-"""Files that people write or decide in: settings, schemas, entity edits, pairs of names, saved queries.
+"""Files that people write or decide in: settings, schemas, entity edits, pairs of names, saved queries, feedback.
 
 It lies beside the versions, because every later run applies it.
 """
@@ -7,7 +7,7 @@ import csv
 import json
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from polyhop.schemas.errors import ConfigurationError, StoreError, install_words, remember_secrets
@@ -128,6 +128,29 @@ def save_query(layout: Layout, name: str, query: str) -> None:
         if len(saved) > MAX_SAVED_QUERIES:
             raise ConfigurationError(f"There are already {MAX_SAVED_QUERIES} saved queries; delete one first.")
         write_whole(path, json.dumps(saved, ensure_ascii=False, indent=1).encode("utf-8", "replace"))
+
+
+def save_feedback(
+    folder: IndexFolder, question: str, *, right: Sequence[str], wrong: Sequence[str], supporting: Sequence[str]
+) -> None:
+    """Adds what a person said of an answer to the labelled questions of an index, one row for each question.
+
+    Answers called right are `answers`, those called wrong `rejected`; the last word on an answer counts.
+    """
+    path = folder.feedback
+    with writing("the feedback", path), locked_file(path):
+        text = _text(path, "feedback", of_no_file="")
+        try:
+            rows = {row["question"]: row for row in map(json.loads, filter(str.strip, text.splitlines()))}
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigurationError(f"{path} is damaged. Correct the file or remove it.") from error
+        old = rows.get(question, {"answers": [], "rejected": [], "supporting": []})
+        answers = [one for one in dict.fromkeys([*old["answers"], *right]) if one not in wrong]
+        rejected = [one for one in dict.fromkeys([*old["rejected"], *wrong]) if one not in right]
+        named = {"id": content_hash(question)[:16], "question": question, "answers": answers, "rejected": rejected}
+        rows[question] = named | {"supporting": list(dict.fromkeys([*old["supporting"], *supporting]))}
+        lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows.values())
+        write_whole(path, lines.encode("utf-8", "replace"))
 
 
 def read_links(file: str) -> tuple[NamePair, ...]:

@@ -9,19 +9,22 @@ from fastapi.responses import RedirectResponse, Response
 
 from polyhop.api import Index
 from polyhop.pages.answer_page import answer_parts, material_of
-from polyhop.schemas.errors import ConfigurationError, PolyhopError
-from polyhop.server.access import Tokens
+from polyhop.schemas.errors import MAX_QUESTION_CHARACTERS, ConfigurationError, PolyhopError, UnknownIdError
+from polyhop.server.access import CURRENT, Tokens
 from polyhop.server.api import MAX_PASSAGES
 from polyhop.server.guard import COOKIE, LOGIN
-from polyhop.server.pages import Pages, index_link
+from polyhop.server.pages import Pages, index_link, require_form
 from polyhop.server.problems import status_of
 from polyhop.server.service import Asked, Service, parameter_pairs
 from polyhop.warehouse.files.versions import published_versions
+from polyhop.warehouse.user_files import save_feedback
 
 SESSION_SECONDS = 12 * 3600  # of the login form's cookie; chosen: a day's work
 SHOWN_LIMIT = 10  # passages, by default
-FIELDS = ("index", "question", "strategy", "other", "limit", "where", "topic", "parameters", "version")
-"""Fields of the form, and of the link that reproduces an answer."""
+FIELDS = ("index", "question", "strategy", "other", "limit", "where", "topic", "parameters", "version", "context")
+"""Fields of the form, and of the link that reproduces an answer; `context` are names of the question before."""
+
+FEEDBACK = ("question", "answer", "right", "passage", "verdict")  # fields of the form below an answer
 
 
 def make_router(pages: Pages, tokens: Tokens) -> APIRouter:
@@ -47,6 +50,7 @@ def make_router(pages: Pages, tokens: Tokens) -> APIRouter:
         form = {name: request.query_params.get(name, "").strip() for name in FIELDS}
         form["index"] = form["index"] or (names[0] if names else "")
         context: dict[str, Any] = {"form": form, "answers": [], "sentence": "", "link": ""}
+        context["is_judged"] = "judged" in request.query_params
         status = 200
         if form["question"]:
             try:
@@ -63,6 +67,27 @@ def make_router(pages: Pages, tokens: Tokens) -> APIRouter:
         context["versions"] = published_versions(service.layout.index(form["index"])) if form["index"] in names else []
         return pages.page(request, "ask.html.jinja", status, **context)
 
+    @router.post("/indexes/{index}/feedback")
+    async def judged(request: Request, index: str) -> Response:
+        """Keeps what a person says of an answer; the browser returns to it."""
+        form = await request.form()
+        require_form(service, form)
+        given = {
+            name: str(form.get(name, "")).strip() for name in ("question", "answer", "right", "passage", "verdict")
+        }
+        if index not in service.index_names():
+            raise UnknownIdError(f"There is no index '{index[:60]}'.")
+        if not given["question"] or max(map(len, given.values())) > MAX_QUESTION_CHARACTERS:
+            raise ConfigurationError(f"Feedback needs a question of at most {MAX_QUESTION_CHARACTERS:,} characters.")
+        is_right = given["verdict"] == "right"
+        right, wrong = (given["answer"], "") if is_right else (given["right"], given["answer"])
+        labels = {"right": [right] * bool(right), "wrong": [wrong] * bool(wrong)}
+        passages = {"supporting": [given["passage"]] * bool(given["passage"])}
+        folder = service.layout.index(index)
+        await service.run(lambda: save_feedback(folder, given["question"], **labels, **passages))
+        back = str(form.get("back", ""))
+        return RedirectResponse(f"{back}&judged=yes" if back.startswith("/ask?") else "/ask", 303)
+
     return router
 
 
@@ -74,7 +99,7 @@ async def answered(service: Service, form: Mapping[str, str], strategy: str, pre
         raise ConfigurationError(f"The number of passages is {limit}; choose one from 1 to {MAX_PASSAGES:,}.")
     asked = Asked(
         form["index"],
-        form["question"],
+        f"{form['question']} ({form['context']})" if form["context"] else form["question"],
         version,
         strategy or None,
         limit,
@@ -87,7 +112,10 @@ async def answered(service: Service, form: Mapping[str, str], strategy: str, pre
     def parts(opened: Index) -> dict[str, Any]:
         document = answer.to_json()
         material = material_of(opened.session.where(asked.where), document, parameters)
-        return answer_parts(document, material, prefix, index_link(asked.index, answer.version))
+        # whether a name is known to the whole index is not for tokens with a filter
+        names = [] if CURRENT.get().where else material.names
+        context = ", ".join(dict.fromkeys([*names, *filter(None, [answer.answer])]))
+        return {**answer_parts(document, material, prefix, index_link(asked.index, answer.version)), "context": context}
 
     return await service.use(asked.index, parts, answer.version)
 

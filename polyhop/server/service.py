@@ -269,11 +269,12 @@ class Service:
             PolyhopError: As `work`.
         """
         require_index(CURRENT.get(), index)
-        return await _within_time(self._lane(index).use(work, version))
+        caller = copy_context()  # with the caller's access
+        return await _within_time(self._lane(index).use(lambda opened: caller.run(work, opened), version))
 
     async def run(self, work: Callable[[], T]) -> T:
         """Runs `work`, which opens its own stores (jobs, versions), on one of a few threads; returns its result."""
-        return await _within_time(self._threads.submit(copy_context().run, work))  # with the caller's access
+        return await _within_time(self._threads.submit(copy_context().run, work))
 
     async def query(self, index: str, statement: str, version: int | None, limits: QueryLimits) -> Selected:
         """Rows of a statement in the sandbox of `polyhop sql`, within limits.

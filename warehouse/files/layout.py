@@ -84,6 +84,7 @@ class IndexFolder:
     runs = _Below("runs.jsonl")  # the file with a line for every run; see versions.py
     inbox = _Below("inbox")  # folder of the records that were added by a call and wait; see warehouse/inbox.py
     files = _Below("files")  # folder of the uploaded files, which is a source; see warehouse/uploads.py
+    feedback = _Below("feedback.jsonl")  # the file with the questions whose answers people judged; see the same module
     edits = _Below("edits.jsonl")  # the file with what people decided about its entities; see warehouse/user_files.py
 
     def version(self, number: int) -> VersionFolder:
