@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from polyhop.schemas.extraction_schema import ExtractionSchema
     from polyhop.schemas.records import EntityEdit, Kind
     from polyhop.warehouse.files.layout import IndexFolder, Layout
-    from polyhop.warehouse.tables.version_rows import NameRecords
 
 entities = typer.Typer(help="Explain how names were resolved to entities, and correct it.", no_args_is_help=True)
 _ARGUMENTS = {"rename": 2, "merge": 2, "split": 2, "retype": 2, "delete": 1, "list": 0, "undo": 1}
@@ -46,6 +45,9 @@ def edit(
     if len(given) != _ARGUMENTS[action]:
         wanted = plural(_ARGUMENTS[action], "argument")
         raise ConfigurationError(f"'{action}' takes {wanted}, not {len(given)} (polyhop entities edit --help).")
+    from polyhop.entity_edits import add_edit, edit_words, undo_edit
+    from polyhop.warehouse.files.layout import Layout
+
     if action == "list":
         from polyhop.warehouse.user_files import read_edits
 
@@ -54,83 +56,16 @@ def edit(
             print_json([_row(edit) for edit in edits])
             return
         for number, edit in enumerate(edits, 1):
-            print_line(f"{number}  {_said(edit)}")
+            print_line(f"{number}  {edit_words(edit)}")
         if not edits:
             print_line(f"Index '{index}' has no edits of entities.")
     elif action == "undo":
-        _undo(given[0], index, root, is_json=json)
-    elif action == "rename":
-        _note(index, root, "rename", given[:1], given[1].strip(), is_json=json)
-    elif action == "retype":
-        _note(index, root, "retype", given[:1], given[1].strip().upper(), is_json=json)
+        undone = undo_edit(_folder(index, root), given[0])
+        _report(_folder(index, root), undone, "Undone", is_json=json)
     else:
-        _note(index, root, cast("Kind", action), given, is_json=json)
-
-
-def _undo(number: str, index: str, root: Any, *, is_json: bool) -> None:
-    from polyhop.warehouse.user_files import change_edits
-
-    if not (number.isascii() and number.isdigit() and int(number)):
-        raise ConfigurationError(
-            f"'undo' takes the number of an edit from `polyhop entities edit list`, not '{number}'."
-        )
-    ordinal = int(number)
-
-    def without_it(edits: "Sequence[EntityEdit]") -> "list[EntityEdit]":
-        if ordinal > len(edits):
-            raise ConfigurationError(f"Index '{index}' has no edit {number}; it has {plural(len(edits), 'edit')}.")
-        return [*edits[: ordinal - 1], *edits[ordinal:]]
-
-    folder = _folder(index, root)
-    before = change_edits(folder, without_it)
-    _report(folder, before[ordinal - 1], "Undone", is_json=is_json)
-
-
-def _note(index: str, root: Any, kind: "Kind", names: Sequence[str], other: str = "", *, is_json: bool) -> None:
-    """Checks an edit against the current version and adds it to the file."""
-    from polyhop.schemas.records import NO_TYPE, EntityEdit, with_edit
-    from polyhop.schemas.types import HEADS
-    from polyhop.tasks.resolution.resolve import keys_of, link_key
-    from polyhop.warehouse.files.layout import Layout
-    from polyhop.warehouse.tables.version_rows import read_name_records, read_types
-    from polyhop.warehouse.user_files import change_edits
-
-    layout = Layout(settings_of(root).root)
-    asked = keys_of(names[0], other if kind == "rename" else names[-1])
-    records = read_name_records(layout, index, asked)
-    keys = [_known_key(name, records, index, as_written=kind == "split") for name in names]
-    if kind in ("merge", "split"):
-        other = keys[1]
-        if keys[0] == keys[1]:
-            wanted = "are one entity already" if kind == "merge" else "have the same key and cannot be separated"
-            raise ConfigurationError(f"'{names[0]}' and '{names[1]}' {wanted} ('{keys[0]}').")
-    elif kind == "rename" and link_key(other) in records.entities and link_key(other) != keys[0]:
-        raise ConfigurationError(
-            f"'{other}' is the name of another entity. Merge the two: polyhop entities edit merge."
-        )
-    elif kind == "retype":
-        types = sorted({*read_types(layout, index), *HEADS.values(), NO_TYPE})
-        if other not in types:
-            raise ConfigurationError(f"'{other}' is not a type; choose one of {', '.join(types)}.")
-    edit = EntityEdit(kind, keys[0], other)
-    folder = layout.index(index)
-    change_edits(folder, lambda edits: with_edit(edits, edit))
-    _report(folder, edit, "Saved", is_json=is_json)
-
-
-def _known_key(name: str, records: "NameRecords", index: str, *, as_written: bool) -> str:
-    """Key of the entity that a name means, or of the name itself where a merge may be undone."""
-    from polyhop.tasks.resolution.resolve import entity_of, known_key
-
-    if not records.is_resolved:
-        raise ConfigurationError(f"The entities of '{index}' are nodes of a knowledge graph; edit the graph instead.")
-    key = entity_of(name, records)
-    if key is None:
-        near = ", ".join(f"'{other}'" for others in records.nearest.values() for other in others[:3])
-        raise ConfigurationError(
-            f"No passage of '{index}' mentions '{name}', or several entities have that name. Names like it: {near}."
-        )
-    return known_key(name, records) if as_written else key
+        layout = Layout(settings_of(root).root)
+        saved = add_edit(layout, index, cast("Kind", action), given)
+        _report(layout.index(index), saved, "Saved", is_json=json)
 
 
 def _folder(index: str, root: Any) -> "IndexFolder":
@@ -143,20 +78,17 @@ def _folder(index: str, root: Any) -> "IndexFolder":
 
 
 def _report(folder: "IndexFolder", edit: "EntityEdit", verb: str, *, is_json: bool) -> None:
+    from polyhop.entity_edits import edit_words
+
     if is_json:
         print_json({**_row(edit), "file": str(folder.edits)})
         return
-    print_line(f"{verb} in {folder.edits}: {_said(edit)}.")
+    print_line(f"{verb} in {folder.edits}: {edit_words(edit)}.")
     print_line(f"Apply it with: polyhop index --index {folder.name}")
 
 
 def _row(edit: "EntityEdit") -> dict[str, str]:
     return {"edit": edit.kind, "key": edit.key, "other": edit.other}
-
-
-def _said(edit: "EntityEdit") -> str:
-    join = {"rename": "to", "merge": "with", "split": "from", "retype": "to"}.get(edit.kind, "")
-    return f"{edit.kind} '{edit.key}'" + (f" {join} '{edit.other}'" if join else "")
 
 
 _AskedName = Argument(help="A name, as you would write it.")

@@ -90,6 +90,7 @@ def _add_pages(app: FastAPI, service: Service, tokens: Tokens) -> "Pages":
     from polyhop.server import (
         ask_pages,
         document_pages,
+        graph_pages,
         index_pages,
         job_pages,
         source_pages,
@@ -105,6 +106,6 @@ def _add_pages(app: FastAPI, service: Service, tokens: Tokens) -> "Pages":
     app.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
     pages = Pages(service)
     app.include_router(ask_pages.make_router(pages, tokens), include_in_schema=False)
-    for module in (document_pages, job_pages, source_pages, index_pages, sql_pages, table_pages):
+    for module in (document_pages, graph_pages, job_pages, source_pages, index_pages, sql_pages, table_pages):
         app.include_router(module.make_router(pages), include_in_schema=False)
     return pages

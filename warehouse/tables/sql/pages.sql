@@ -112,3 +112,23 @@ SELECT h.*, e.name, e.type FROM hubs AS h JOIN entities AS e ON e.entity_id = h.
 SELECT p.ordinal, p.length, p.text, p.textualiser, p.end_kind, p.end_entity_id, e.name AS end_name
 FROM hub_paths AS p LEFT JOIN entities AS e ON e.entity_id = p.end_entity_id
 WHERE p.hub_id = $id ORDER BY p.ordinal LIMIT $limit OFFSET $offset;
+
+-- name: entities_of_graph
+-- The named entities that most passages mention, to begin a graph with.
+SELECT entity_id, name, type, df FROM entities WHERE is_named ORDER BY df DESC, entity_id LIMIT $limit;
+
+-- name: entities_of_ids
+-- Entities by id.
+SELECT entity_id, name, type, df FROM entities WHERE list_contains($ids, entity_id) ORDER BY entity_id;
+
+-- name: neighbours_of_entity
+-- Ids of the entities that most was stated of together with one.
+SELECT CASE WHEN source_id = $id THEN target_id ELSE source_id END AS entity_id, sum(count) AS stated
+FROM relations WHERE (source_id = $id) <> (target_id = $id)
+GROUP BY ALL ORDER BY stated DESC, entity_id LIMIT $limit;
+
+-- name: relations_among
+-- Relations between entities of a list, with their labels.
+SELECT source_id, target_id, string_agg(DISTINCT relation, ', ' ORDER BY relation) AS labels, sum(count)::BIGINT AS stated
+FROM relations WHERE source_id <> target_id AND list_contains($ids, source_id) AND list_contains($ids, target_id)
+GROUP BY ALL ORDER BY stated DESC, source_id, target_id LIMIT $limit;
