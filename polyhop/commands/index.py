@@ -33,8 +33,9 @@ Graph = Annotated[
     str | None,
     Option(
         "--graph",
-        help="A knowledge graph instead of SOURCE: a file of triples ({graph formats}), or a Neo4j database "
-        "(neo4j://HOST:7687; NEO4J_USER, NEO4J_PASSWORD).",
+        help="A knowledge graph instead of SOURCE: a file of triples ({graph formats}), a Neo4j database "
+        "(neo4j://HOST:7687; NEO4J_USER, NEO4J_PASSWORD), or a SPARQL endpoint (https://HOST/sparql; SPARQL_USER, "
+        "SPARQL_PASSWORD).",
     ),
 ]
 GraphSources = Annotated[
