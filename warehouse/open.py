@@ -94,7 +94,7 @@ def read_sparql(
     server: GraphServer, languages: Sequence[str], folder: Path, environment: Mapping[str, str] = os.environ
 ) -> "Iterator[GraphLine | BadRecord]":
     """Yields the lines of a graph at a SPARQL endpoint, which are copied into a folder first."""
-    from polyhop.warehouse.files.graph_files import read_graph
+    from polyhop.warehouse.files.graph_files import graph_reader, read_graph
     from polyhop.warehouse.graph.sparql import SparqlEndpoint
 
     password = environment.get("SPARQL_PASSWORD", "")
@@ -103,12 +103,11 @@ def read_sparql(
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder) as copied:
         path = Path(copied) / "graph.nt"
-        path.touch()
-        lines = read_graph(path, languages)  # says at once if the extra is missing; nothing is read yet
+        graph_reader(path)  # says at once if the extra is missing
         with closing(SparqlEndpoint(address)) as endpoint:
             if not endpoint.copy(path):
                 raise SourceError(f"The SPARQL endpoint {server} has no triple without blank nodes; check the address.")
-        yield from lines
+        yield from read_graph(path, languages)
 
 
 def examine_graph_server() -> "GraphServerHealth":
