@@ -9,7 +9,7 @@ RUN for package in polyhop polyhop-weights; do uv build --quiet --package "$pack
 RUN uv export --quiet --locked --no-dev --all-extras --no-emit-workspace --no-hashes --output-file /dist/constraints.txt
 RUN uv venv --quiet /opt/polyhop \
     && uv pip install --quiet --python /opt/polyhop --constraints /dist/constraints.txt \
-    "$(ls /dist/polyhop-*.whl)[models,plots]" /dist/polyhop_weights-*.whl
+    "$(ls /dist/polyhop-*.whl)[plots]" /dist/polyhop_weights-*.whl
 # Compiles the modules that commands import, once: the image's user can keep no bytecode.
 RUN /opt/polyhop/bin/polyhop demo --root /src/demo
 

@@ -176,8 +176,11 @@ def _check(settings: Settings, request: requests.EvaluationRequest) -> None:
         raise ConfigurationError(
             "--closed-book asks a chat model without passages, so it needs --reader model and models.read."
         )
-    if request.sample is not None and request.sample < 1:
-        raise ConfigurationError(f"A sample needs at least 1 question, not {request.sample}; leave it out to ask all.")
+    for size in (request.sample, request.first):
+        if size is not None and size < 1:
+            raise ConfigurationError(f"A sample needs at least 1 question, not {size}; leave it out to ask all.")
+    if request.sample is not None and request.first is not None:
+        raise ConfigurationError("--first and --sample choose different questions; leave out one of them.")
     if request.sample is None and request.seed is not None:
         raise ConfigurationError("--seed needs --sample N.")
     if request.sample is None and request.asks_rest:
@@ -235,13 +238,18 @@ def _ranges_of(request: requests.EvaluationRequest) -> list[dict[str, Any]]:
 
 def _sample_of(
     request: requests.EvaluationRequest, records: list[QuestionRecord]
-) -> tuple[list[QuestionRecord], dict[str, int] | None]:
-    """The questions that are asked, and the sample for run.json: {size, seed, of}, None where all are asked for."""
+) -> tuple[list[QuestionRecord], dict[str, int | None] | None]:
+    """The questions that are asked, and the sample for run.json: {size, seed, of}, None where all are asked for.
+
+    The first questions of the file are a sample without a seed.
+    """
+    if request.first is not None:
+        return records[: request.first], {"size": request.first, "seed": None, "of": len(records)}
     if request.sample is None:
         return records, None
     seed = DEFAULT_SEED if request.seed is None else request.seed
     chosen = sampled(records, request.sample, seed)
-    row = {"size": request.sample, "seed": seed, "of": len(records)}
+    row: dict[str, int | None] = {"size": request.sample, "seed": seed, "of": len(records)}
     if not request.asks_rest:
         return chosen, row
     left = rest_of(records, chosen)

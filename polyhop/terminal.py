@@ -249,7 +249,8 @@ def stored_table(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[lis
             labels = f"{labels[:LONGEST_LABELS]}… ({len(figures)})"
         if sample is not None and sample["size"] < sample["of"]:
             rest = "the rest, " if sample.get("rest") else ""
-            asked = f"{asked} ({rest}{row['n']} of {sample['of']}, seed {sample['seed']})"
+            which = "the first" if sample["seed"] is None else f"seed {sample['seed']}"
+            asked = f"{asked} ({rest}{row['n']} of {sample['of']}, {which})"
         means = (figures[best].get(name) for name in ("recall@5", *triples, "em"))
         table.append([row["run"], row["started"], row["index"], row["version"], asked, labels, best, *means])
     columns = ["run", "started", "index", "version", "questions", "strategies", "best", "recall@5", *triples, "em"]

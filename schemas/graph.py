@@ -455,6 +455,7 @@ class SpreadQuestion:
 
     vector: NDArray[np.float32]
     names: tuple[SeedName, ...]
+    passage_vector: NDArray[np.float32] | None = None  # Its vector among passages, if another encoder has it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,6 +495,8 @@ class Activation:
     chains: Sequence[Chain] = ()  # In descending order of score, without duplicates.
     is_cut: bool = False  # Whether the search for chains stopped at its limit, so that better ones may exist.
     seconds: Mapping[str, float] = field(default_factory=dict)  # By part: "seed", "traversal".
+    # Passage numbers with activation above 0, ascending, and their activation; None where passages are no nodes.
+    passages: tuple[NDArray[np.intp], NDArray[np.float64]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

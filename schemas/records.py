@@ -286,6 +286,8 @@ SourceKind = Literal["corpus", "graph"]  # What an index is made from: texts, or
 SOURCE_KINDS: tuple[SourceKind, ...] = ("corpus", "graph")
 SERVER_SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 """Schemes of the addresses of graph databases."""
+SPARQL_SCHEMES = ("http", "https")
+"""Schemes of the addresses of SPARQL endpoints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +298,11 @@ class GraphServer:
 
     def __str__(self) -> str:
         return self.uri
+
+    @property
+    def is_sparql(self) -> bool:
+        """Returns whether it is a SPARQL endpoint; others are Neo4j's."""
+        return self.uri.partition("://")[0].lower() in SPARQL_SCHEMES
 
 
 BY_OPTION = "--uri"
@@ -324,12 +331,15 @@ Source = Path | GraphServer  # A file or folder, or a graph database.
 def source_of(text: str) -> Path | GraphServer:
     """A source as options, forms and manifests name it."""
     scheme, separator, _ = text.partition("://")
-    if not separator or scheme.lower() not in SERVER_SCHEMES:
+    is_sparql = scheme.lower() in SPARQL_SCHEMES
+    if not separator or not (is_sparql or scheme.lower() in SERVER_SCHEMES):
         return Path(text)
-    if "@" in urlsplit(text).netloc:
+    if "@" in urlsplit(text).netloc or (is_sparql and "?" in text):
+        variables = "SPARQL_USER and SPARQL_PASSWORD" if is_sparql else "NEO4J_USER and NEO4J_PASSWORD"
+        what = "a user, a password or a query" if is_sparql else "a user or a password"
         raise ConfigurationError(
-            "The address of a graph database holds a user or a password, which lists of processes and logs would show; "
-            "leave it out, and set NEO4J_USER and NEO4J_PASSWORD."
+            f"The address of a graph database holds {what}, which lists of processes and logs would show; leave it "
+            f"out, and set {variables}."
         )
     return GraphServer(text)
 

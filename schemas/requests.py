@@ -61,6 +61,7 @@ class EvaluationRequest:
     is_stored: bool = True  # Whether a run and a report of it are kept under the root.
     sample: int | None = None  # How many questions are asked, chosen at random; None: all.
     seed: int | None = None  # Of the sample; None: 13.
+    first: int | None = None  # How many questions are asked, from the first on; None: all, or the sample.
     closed_book: bool = False  # Whether the model that reads also answers without passages, as one more row.
     asks_rest: bool = False  # Whether the questions that the sample leaves out are asked instead.
     where: str | None = None  # A filter of the passages; None: all.

@@ -285,8 +285,7 @@ class HubSettings(SettingsSection):
     mode: Annotated[HubMode, INDEX, KEPT] = Field(
         "auto",
         description="Condition for a node to be a hub: types (hubs.types), edges (hubs.min_edges), both, either; "
-        "auto (default) "
-        "is types if there are any, else edges.",
+        "auto (default) is types if there are any, else edges.",
     )
     min_edges: Annotated[int, INDEX, KEPT] = Field(
         10, ge=1, description="Minimum number of incoming and outgoing relations of a hub, default 10."
@@ -566,11 +565,10 @@ class ExtractionSettings(SettingsSection):
     entity_types: Annotated[str, INDEX] = Field(
         "", description="Known entity types, separated by spaces; empty: the five of the paper, DATE and NUMBER."
     )
-    type_contract: Annotated[Literal["evolve", "freeze", "discard"], INDEX] = Field(
+    type_contract: Annotated[Literal["evolve", "freeze", "discard", "qasa"], INDEX] = Field(
         "evolve",
-        description="Treatment of unknown types and labels: evolve keeps them; freeze drops an entity's type and "
-        "maps a label to "
-        "'related to'; discard drops the entity or relation.",
+        description="Treatment of unknown types and labels: evolve keeps them; freeze drops an entity's type and maps "
+        "a label to 'related to'; discard drops the entity or relation; qasa discards all but the paper's five types.",
     )
     relation_types: Annotated[str, INDEX] = Field(
         "", description="Known relation labels, separated by commas; empty: any label."
@@ -591,6 +589,12 @@ class ExtractionSettings(SettingsSection):
         "prop.propositions.md; `polyhop tune-prompts` writes them); the built-in prompts if empty, and for missing "
         "files.",
     )
+
+    @model_validator(mode="after")
+    def _has_one_set_of_types(self) -> Self:
+        if self.type_contract == "qasa" and self.entity_types.strip():
+            raise ValueError("extraction.type_contract=qasa has its own five types; leave out extraction.entity_types")
+        return self
 
 
 class ResolutionSettings(SettingsSection):

@@ -4,13 +4,14 @@ Each adapter is imported by the function that opens it, so that a command withou
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from polyhop.schemas.errors import ConfigurationError, remember_secrets
+from polyhop.schemas.errors import ConfigurationError, SourceError, remember_secrets
 from polyhop.schemas.records import BY_OPTION, Address, GraphServer
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
@@ -87,6 +88,26 @@ def read_graph_server(server: GraphServer, mapping: "Neo4jMapping") -> "Iterator
 
     with closing(Neo4jConnection(find_address(server.uri, None, None, named_by="--graph"))) as connection:
         yield from source_lines(connection, mapping)
+
+
+def read_sparql(
+    server: GraphServer, languages: Sequence[str], folder: Path, environment: Mapping[str, str] = os.environ
+) -> "Iterator[GraphLine | BadRecord]":
+    """Yields the lines of a graph at a SPARQL endpoint, which are copied into a folder first."""
+    from polyhop.warehouse.files.graph_files import graph_reader, read_graph
+    from polyhop.warehouse.graph.sparql import SparqlEndpoint
+
+    password = environment.get("SPARQL_PASSWORD", "")
+    remember_secrets([password] if password else [])
+    address = Address(server.uri, environment.get("SPARQL_USER", ""), password, named_by="--graph")
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder) as copied:
+        path = Path(copied) / "graph.nt"
+        graph_reader(path)  # says at once if the extra is missing
+        with closing(SparqlEndpoint(address)) as endpoint:
+            if not endpoint.copy(path):
+                raise SourceError(f"The SPARQL endpoint {server} has no triple without blank nodes; check the address.")
+        yield from read_graph(path, languages)
 
 
 def examine_graph_server() -> "GraphServerHealth":

@@ -75,10 +75,7 @@ class ModelRun:
 
     def chat(self, settings: Settings, role: Role) -> "Chat":
         """The model for a role with the cache of replies and the budget."""
-        from polyhop.warehouse.models.litellm_client import require_litellm
-
         model = model_name(settings.models, role)
-        require_litellm()
         limits = settings.max_cost_usd, settings.max_tokens
         # a worker waits for the end of an outage, an index run does not wait
         with self._opening:
@@ -93,10 +90,6 @@ class ModelRun:
         model = settings.models.read if role is Role.READ else settings.models.extract
         if not (self._index and model and (is_asked or Layout(settings.root).reply_cache.exists())):
             return None
-        if is_asked:
-            from polyhop.warehouse.models.litellm_client import require_litellm
-
-            require_litellm()
         limits = settings.max_cost_usd, settings.max_tokens
         with self._opening:
             return self._batches_of(model, settings.models, settings.root, *limits)
@@ -110,9 +103,6 @@ class ModelRun:
         max_tokens: int | None,
     ) -> "EmbeddingGateway":
         """The model behind an encoder named litellm:…, with the budget of this run."""
-        from polyhop.warehouse.models.litellm_client import require_litellm
-
-        require_litellm()
         with self._opening:
             return self._embeddings_of(choice, models, root, max_cost_usd, max_tokens)
 

@@ -208,7 +208,7 @@ def interval_words(run: Document) -> str:
     return f"{100 * kind['level']:.0f} %, {kind['kind']}, {kind['resamples']:,} resamples"
 
 
-def _sample(sample: Mapping[str, int] | None) -> str:
+def _sample(sample: Document | None) -> str:
     if sample is None:
         return ""
     size, seed, of = sample["size"], sample["seed"], sample["of"]
@@ -216,7 +216,8 @@ def _sample(sample: Mapping[str, int] | None) -> str:
         return f"{of - size} of {of} usable questions: all but a random sample of {size}, seed {seed}"
     if size >= of:
         return f"all {of} usable questions ({size} were asked for)"
-    return f"{size} of {of} usable questions, random, seed {seed}"
+    which = "the first" if seed is None else f"random, seed {seed}"
+    return f"{size} of {of} usable questions, {which}"
 
 
 def _golden(found: Document | None) -> str:

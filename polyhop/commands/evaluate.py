@@ -61,6 +61,7 @@ def evaluate(
     baseline: Baselines = None,
     sample: Sample = None,
     seed: Seed = None,
+    first: Annotated[int | None, Option("--first", min=1, help="Ask only the first N questions.")] = None,
     rest: Annotated[bool, Option("--rest", help="Ask the questions that the sample leaves out.")] = False,
     fail_below: Gates = None,
     out: Annotated[Path | None, Option("--out", help="Write one JSON line per question and strategy.")] = None,
@@ -98,6 +99,7 @@ def evaluate(
         is_stored=not no_store,
         sample=sample,
         seed=seed,
+        first=first,
         asks_rest=rest,
         closed_book=closed_book,
         where=where,
@@ -133,11 +135,13 @@ def _show(report: dict[str, Any], *, json: bool) -> None:
         print_line(f"Stored as evaluation {report['run']}, with a report: {report['folder']}/report.html")
 
 
-def _asked(count: int, sample: Mapping[str, int] | None) -> str:
+def _asked(count: int, sample: Mapping[str, Any] | None) -> str:
     """Number of questions asked, and the total if they are a sample."""
     if sample is None or sample["size"] >= sample["of"]:
         return plural(count, "question")
     size, seed = sample["size"], sample["seed"]
+    if seed is None:
+        return f"{count} of {sample['of']} questions (the first)"
     which = f"all but a random sample of {size}, seed {seed}" if sample.get("rest") else f"random sample, seed {seed}"
     return f"{count} of {sample['of']} questions ({which})"
 

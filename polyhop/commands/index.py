@@ -15,7 +15,7 @@ from typer import Argument, Option
 from polyhop.commands.options import IndexName, Json, Root, Set, settings_of
 from polyhop.output import print_error, print_json, print_line, print_table, progress
 from polyhop.schemas.chat import cost_words, dollars
-from polyhop.schemas.errors import WaitingError, install_words
+from polyhop.schemas.errors import WaitingError
 from polyhop.schemas.records import SourceKind, some_of, source_of, unread_counts, unread_words
 from polyhop.schemas.text import plural
 
@@ -33,8 +33,9 @@ Graph = Annotated[
     str | None,
     Option(
         "--graph",
-        help="A knowledge graph instead of SOURCE: a file of triples ({graph formats}), or a Neo4j database "
-        "(neo4j://HOST:7687; NEO4J_USER, NEO4J_PASSWORD).",
+        help="A knowledge graph instead of SOURCE: a file of triples ({graph formats}), a Neo4j database "
+        "(neo4j://HOST:7687; NEO4J_USER, NEO4J_PASSWORD), or a SPARQL endpoint (https://HOST/sparql; SPARQL_USER, "
+        "SPARQL_PASSWORD).",
     ),
 ]
 GraphSources = Annotated[
@@ -333,14 +334,11 @@ def _cost(made: "IndexPlan", document: dict[str, Any]) -> str:
         return "no cost: every reply is cached already"
     if document["cost_usd"] is None:
         from polyhop.tasks.planning import PlannedEmbedding
-        from polyhop.warehouse.models.budget import has_price_list
 
         lacking = {isinstance(step.planned, PlannedEmbedding) for step in made.steps if step.price is None}
         named = {False: (made.model, "models.price"), True: (made.encoder, "models.price=0,0,USD")}
         unknown = [named[is_encoder] for is_encoder in sorted(lacking)]
         prices = "; ".join(f"no price of '{name}' is known; set {setting}" for name, setting in unknown)
-        if not has_price_list():
-            prices += f"; or, for the list of prices and the tokenizers that plan reads, {install_words('models')}"
         return f"cost unknown: {prices} (USD per million tokens; 0 for a server of your own)"
     if made.is_free:
         return f"no cost: the price of '{made.model or made.encoder}' is 0"

@@ -65,13 +65,13 @@ class Contract:
     def of(settings: ExtractionSettings, schema: ExtractionSchema = NO_SCHEMA) -> "Contract":
         """The contract that the settings and a user's schema describe."""
         own = tuple(kind.name for kind in schema.types)
-        listed = tuple(_known_type(name) for name in settings.entity_types.split())
+        is_qasa = settings.type_contract == "qasa"  # the closed set of its paper, any label
+        listed = ENTITY_TYPES if is_qasa else tuple(_known_type(name) for name in settings.entity_types.split())
         asked = tuple(dict.fromkeys((*(listed or ENTITY_TYPES), *own)))
         known = asked if listed else (*asked, *VALUE_TYPES)
         labels = (norm_ws(label) for label in settings.relation_types.split(","))
-        return Contract(
-            asked, frozenset(known), frozenset(filter(None, labels)), settings.type_contract, schema.guidance()
-        )
+        on_other = "discard" if is_qasa else settings.type_contract
+        return Contract(asked, frozenset(known), frozenset(filter(None, labels)), on_other, schema.guidance())
 
     def entity_type(self, name: str, counts: Counter[str]) -> tuple[bool, str | None]:
         """Returns whether an entity of this type stays, and with which type; counts unknown types."""

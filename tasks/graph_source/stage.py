@@ -56,7 +56,7 @@ from polyhop.tasks.stage import BatchResult, Counts, SourceStage
 from polyhop.warehouse.build import Build, part_files, write_part
 from polyhop.warehouse.files.corpora import read_graph_sources
 from polyhop.warehouse.files.graph_files import read_graph
-from polyhop.warehouse.open import read_graph_server
+from polyhop.warehouse.open import read_graph_server, read_sparql
 from polyhop.warehouse.statements import statement, statements
 
 NODE_PARTS = Table(
@@ -234,10 +234,13 @@ def parts_folder(build: Build) -> Path:
 def _lines(build: Build, source: Source) -> Iterator[GraphLine | BadRecord]:
     """The graph, wherever it is, as the settings say."""
     graph = build.settings.graph
+    languages = names_in(graph.languages.lower())
+    if isinstance(source, GraphServer) and source.is_sparql:
+        return read_sparql(source, languages, build.folder.staging)
     if isinstance(source, GraphServer):
         named = (graph.neo4j_ids, graph.neo4j_names, graph.neo4j_types, graph.neo4j_predicates)
         return read_graph_server(source, Neo4jMapping(*map(names_in, named)))
-    return read_graph(source, names_in(graph.languages.lower()))
+    return read_graph(source, languages)
 
 
 class IngestGraph(SourceStage):

@@ -220,7 +220,7 @@ USERS = ("examples", "benchmarks")
 TEMPLATES = ("polyhop/pages/*.jinja", "polyhop/server/templates/*.jinja", "tasks/**/*.jinja")
 NAMED_IN = (*TEMPLATES, "pyproject.toml", "README.md", "docs/**/*.md", "polyhop/cli.py")
 """Files that name what they use, as templates, entry points and the documented interface do."""
-VALIDATORS = ("_given", "_has_precisions", "_with_preset")
+VALIDATORS = ("_given", "_has_one_set_of_types", "_has_precisions", "_with_preset")
 OF_FRAMEWORKS = ("to_dict", "from_dict", "run_async", "_aget_relevant_documents", "_aretrieve")
 CALLED_BY_LIBRARIES = (*VALIDATORS, *OF_FRAMEWORKS, "log_message", "__getattr__", "__dir__", "_repr_html_")
 """Pydantic's validators, what http.server, notebooks and frameworks of retrievers call, and a module's own names."""

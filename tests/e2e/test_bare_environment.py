@@ -26,7 +26,7 @@ import pytest
 pytestmark = pytest.mark.rare
 
 PROJECT = Path(__file__).resolve().parents[2]
-LARGEST_GB = 1.2
+LARGEST_GB = 1.4
 """Of site-packages as uv installs it, without extras, in 10**9 bytes; it was 6.7 with PyTorch and CUDA."""
 
 INSTALLED = """
@@ -257,16 +257,6 @@ def test_uv_installs_it_as_a_tool(tool: Path, image: Image, tmp_path: Path) -> N
     assert "an English architect born in East Knoyle" in run(
         [str(program), "demo"], {**image.environment, **own}, tmp_path
     )
-
-
-def test_without_the_extra_a_model_is_refused_with_what_to_install(tool: Path, image: Image, tmp_path: Path) -> None:
-    (tmp_path / "corpus.jsonl").write_text('{"title": "Ada", "text": "Ada Lovelace was born in London."}\n')
-    model = ["--extractor", "model", "--set", "models.extract=openai/gpt-4o-mini"]
-    program, environment = str(tool / "bin" / "polyhop"), {**image.environment, "POLYHOP_ROOT": str(tmp_path / "root")}
-    command = [program, "index", "corpus.jsonl", "--index", "ada", *model]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-    assert "uv sync --extra models" in done.stderr
 
 
 def run(command: Sequence[str], environment: "os._Environ[str] | dict[str, str]", folder: Path) -> str:

@@ -105,6 +105,8 @@ def test_supporting_ids_that_the_index_has_not_are_told_and_stored(root: Path, e
         (f"{ALL} --strategies ,", "No strategy to evaluate"),
         (f"{ALL} --strategies bm25 --baseline all", "The baseline 'all' is not evaluated; evaluated: bm25."),
         (f"{ALL} --strategies bm25 --seed 3", "--seed needs --sample N"),
+        (f"{ALL} --strategies bm25 --first 2 --sample 2", "--first and --sample choose different questions"),
+        (f"{ALL} --strategies bm25 --first 2 --rest", "--rest needs --sample N"),
         (f"{ALL} --strategies bm25 --rest", "--rest needs --sample N"),
         (f"{ALL} --strategies bm25 --rest --sample 6", "A sample of 6 leaves out none of 6 usable questions"),
         (f"{ALL} --strategies bm25:b=.3,bridg", "'bridg' in 'bm25:b=.3,bridg' is neither a strategy nor a number"),
@@ -300,6 +302,16 @@ def test_a_sample_is_the_same_questions_every_time(command: Call, evaluate: Call
     compared = command("eval --compare 1 2").stdout
     assert "questions.sample.size: 2 -> 50" in compared
     assert "in both: 2 questions; 0 only in 1, 4 only in 2; intervals: those in both" in compared
+
+
+def test_the_first_questions_of_a_file_are_asked(command: Call, evaluated: Call, evaluate: Call, root: Path) -> None:
+    report = evaluated("--no-store --first 2 --out rows.jsonl --strategies bm25")
+    lines = (root.parent / "rows.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["q0", "q1"]
+    assert (report["n"], report["sample"]) == (2, {"size": 2, "seed": None, "of": 6})
+    printed = evaluate("--strategies bm25 --first 2").stdout
+    assert printed.startswith("2 of 6 questions (the first) on 'towns', version 1\n")
+    assert "questions.jsonl (2 of 6, the first)" in command("eval --list").stdout
 
 
 def test_ranges_are_evaluated_as_variants_and_stored_as_ranges(evaluated: Call) -> None:

@@ -379,3 +379,46 @@ def test_an_answer_that_is_none_of_the_options_is_not_shown(command: Command, mo
     shown = command("ask", "Which is larger, Town 1 or Town 2?", "--index", "towns", "--strategy", "bm25").stdout
     assert "Answer    2010" not in shown
     assert "fell back to the reader without a model" in shown
+
+
+@pytest.fixture
+def recognise(opened: Callable[..., Command], model_server: Any) -> Callable[[str, str], Any]:
+    """Asks for Town 1 by a strategy with HippoRAG 2's filter, by which the model keeps statements with a word."""
+    settings = {"POLYHOP_STRATEGIES": "dense,proprag,triple-ppr"}
+    command = opened("stated", {"corpus": TOWNS}, settings, "corpus.jsonl")
+
+    def ask(strategy: str, word: str) -> Any:
+        def reply(asked: Any) -> Any:
+            if asked.task != "prop.filter":
+                return respond(asked)
+            lines = block(asked.prompt, "statements").splitlines()
+            numbers = [number for number, line in enumerate(lines, start=1) if word in line]
+            return {"kind": "reply", "content": json.dumps({"ids": numbers})}
+
+        model_server.respond(reply)
+        parameters = () if strategy == "dense" else ("--param", "recognition_filter=1")
+        options = ("--index", "stated", "--strategy", strategy, *parameters, "--json")
+        return json.loads(command("ask", ASKED.format(1), *options).stdout)
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("word", "towns"), [("lies", {"Town 0", "Town 1", "Town 2", "Town 3"}), ("Town 3", {"Town 3"})]
+)
+def test_a_walk_starts_from_the_statements_that_a_model_keeps(recognise: Any, word: str, towns: set[str]) -> None:
+    seeds = {seed["name"] for seed in recognise("triple-ppr", word)["evidence"]["seeds"]}
+    assert {name for name in seeds if name.startswith("Town")} == towns
+
+
+@pytest.mark.parametrize("strategy", ["triple-ppr", "proprag"])
+def test_the_choice_of_statements_is_a_call_of_the_question(recognise: Any, strategy: str) -> None:
+    reading = recognise(strategy, "Town")["reading"]
+    assert (reading["naming"]["prompt"]["name"], reading["spent"]["calls"]) == ("prop.filter", 2)
+
+
+@pytest.mark.parametrize("strategy", ["triple-ppr", "proprag"])
+def test_similarity_ranks_if_a_model_keeps_no_statement(recognise: Any, strategy: str) -> None:
+    document, dense = recognise(strategy, "Atlantis"), recognise("dense", "")
+    assert [one["id"] for one in document["passages"]] == [one["id"] for one in dense["passages"]]
+    assert document["evidence"]["fallback"]["code"] == "vector"

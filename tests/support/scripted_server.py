@@ -128,6 +128,7 @@ _MAKERS: dict[str, Callable[[list[str]], dict[str, Any]]] = {
         "text": " ".join(f"{' '.join(json.loads(line))}." for line in "\n".join(blocks).splitlines())
     },
     "prop.entities": lambda blocks: {"entities": names_in("\n".join(blocks))},
+    "prop.filter": lambda blocks: {"ids": [*_numbered(blocks)]},
     "prop.propositions": _propositions,
     "qa.answer": _answer,
     "qa.chains": _answer,

@@ -10,6 +10,7 @@ from typing import Any
 from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.records import Source
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 
@@ -38,7 +39,7 @@ def town_records(edition: int = 1) -> list[dict[str, object]]:
     return [record(f"p{n:03d}", f"Town {n}", f"Town {n} {about.format(n % 7, n % 3, edition)}") for n in range(TOWNS)]
 
 
-def indexed(settings: Settings, source: Path | None, name: str = "towns", **request: Any) -> IndexReport:
+def indexed(settings: Settings, source: Source | None, name: str = "towns", **request: Any) -> IndexReport:
     """Makes an index in this process."""
     return run_index(settings, IndexRequest(name, source, **request), DirectRunner())
 

@@ -48,14 +48,18 @@ def read_graph(source: Path, languages: Sequence[str] = ()) -> Iterator[GraphLin
         ConfigurationError: If its format needs a package that is not installed.
     """
     check_source(source, GRAPHS, accepts_folder=False)
+    return guarded(source, graph_reader(source)(source, languages), "statement")
+
+
+def graph_reader(source: Path) -> GraphReader:
+    """The reader of a file's format; raises ConfigurationError if it needs a package that is not installed."""
     try:
-        read = cast("GraphReader", resolve_name(f"polyhop.warehouse.files.{GRAPHS[suffix_of(source)]}"))
+        return cast("GraphReader", resolve_name(f"polyhop.warehouse.files.{GRAPHS[suffix_of(source)]}"))
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "pyoxigraph":
             raise
         message = f"{source} can only be read with the package pyoxigraph; {install_words('rdf')}."
         raise ConfigurationError(message) from error
-    return guarded(source, read(source, languages), "statement")
 
 
 def described_graphs() -> str:

@@ -187,11 +187,6 @@ def table_entry(model: str) -> dict[str, Any]:
     return entry if isinstance(entry, dict) else {}
 
 
-def has_price_list() -> bool:
-    """Returns whether litellm is installed, whose tables list the prices of models."""
-    return (_litellm_folder() / _PRICES).is_file()
-
-
 def count_tokens(text: str, model: str) -> int:
     """Tokens of a text by OpenAI's tokenizer for the model, which other providers' resemble."""
     encoding = _encoding(is_older=bool(_OLDER.search(model)))
@@ -236,7 +231,7 @@ def _listed(entry: dict[str, Any], column: str) -> float | None:
 
 @cache
 def _table() -> dict[str, Any]:
-    table = json.loads((_litellm_folder() / _PRICES).read_text(encoding="utf-8")) if has_price_list() else {}
+    table = json.loads((_litellm_folder() / _PRICES).read_text(encoding="utf-8"))
     return table if isinstance(table, dict) else {}
 
 
@@ -255,8 +250,9 @@ def _encoding(*, is_older: bool) -> "Encoding | None":
 
 
 def _litellm_folder() -> Path:
+    """The folder of the package, which is not imported: that takes seconds."""
     spec = importlib.util.find_spec("litellm")
-    return Path(spec.origin).parent if spec and spec.origin else Path("litellm")
+    return Path(spec.origin if spec and spec.origin else "litellm").parent
 
 
 TRUSTED_FACTOR = 4

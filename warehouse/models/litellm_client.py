@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from inspect import iscoroutinefunction
 from threading import Lock
 from typing import Any
@@ -47,14 +46,6 @@ _KEY_WORDS = re.compile(r"\b(missing|pass|set|no|provide|requires?)\b.{0,60}\b(a
 """The provider's package refuses to begin without a key, whatever class of error it takes for that."""
 
 _IMPORTING = Lock()
-
-
-def require_litellm() -> None:
-    """Raises if litellm is missing, without importing it."""
-    if find_spec("litellm") is None:
-        raise errors.ConfigurationError(
-            f"Models of providers and of servers need the package litellm; {errors.install_words('models')}."
-        )
 
 
 def import_litellm() -> Any:

@@ -1,8 +1,8 @@
-"""Parts of a question that strategies start from: its names, its components, and their vectors.
+"""Parts of a question that strategies start from: its names, its components, the statements about it, and vectors.
 
-Source: algorithms.md 0.7 (query.entities, hub.components), 1.5 step 1, 4.8 (question components). Decided here: a name
-that the question does not contain is dropped (the prompt asks for the question's own spelling); the word of a rule's
-hint is the plain word before the name, else the one after it, if it is not a function word.
+Source: algorithms.md 0.7 (query.entities, hub.components, prop.filter), 1.5 step 1, 3.13, 4.8 (question components).
+Decided here: a name that the question does not contain is dropped (the prompt asks for the question's own spelling);
+the word of a rule's hint is the plain word before the name, else the one after it, if it is not a function word.
 """
 
 import re
@@ -205,6 +205,69 @@ def distinct(components: list[str]) -> tuple[str, ...]:
         if _WORD.search(key):  # not the gap of a prompt's form, which a weak model copies
             first.setdefault(key, " ".join(component.split()))
     return tuple(first.values())[:MOST_COMPONENTS]
+
+
+FILTER_TOKENS = 4_000  # of the statements in a prompt; chosen: the 20 of PropRAG take some 800
+FILTER_REPLY_TOKENS = 256  # of a reply; chosen: some sixty numbers
+
+
+class RecognitionReply(BaseModel):
+    """Reply of a model to prop.filter."""
+
+    ids: WholeItems[int] = Field(description="Numbers of the statements that help to answer the question.")
+
+
+def recognition_task(prompt: Prompt) -> ChatTask[RecognitionReply]:
+    """The task prop.filter with its prompt."""
+    return ChatTask("prop.filter", prompt, RecognitionReply, 1, FILTER_REPLY_TOKENS)
+
+
+class RecognitionFilter:
+    """HippoRAG 2's recognition memory: a model keeps the statements that help to answer a question."""
+
+    def __init__(self, chat: ChatModel, task: ChatTask[RecognitionReply]) -> None:
+        self._chat = chat
+        self._task = task
+
+    def kept(
+        self, questions: Sequence[Question], statements: Sequence[Sequence[str]]
+    ) -> list[tuple[list[int], ModelUse | None]]:
+        """For each question the offsets of its statements that a model keeps, ascending; all without a usable reply.
+
+        Statements beyond `FILTER_TOKENS` are not shown, and so not kept.
+        """
+        from polyhop.worker.reading.models import lines_within_tokens
+
+        shown, requests = [], []
+        for question, texts in zip(questions, statements, strict=True):
+            lines = "\n".join(f"[{number}] {' '.join(text.split())}" for number, text in enumerate(texts, start=1))
+            lines = lines_within_tokens(lines, FILTER_TOKENS)
+            shown.append(len(lines.splitlines()))
+            if lines:
+                parts = (("question", question.text), ("statements", lines))
+                requests.append(ChatRequest(self._task, question.id or question.text, parts))
+        outcomes = iter(self._chat.ask(requests))
+        return [
+            self._of_reply(next(outcomes), count, len(texts)) if count else ([], None)
+            for count, texts in zip(shown, statements, strict=True)
+        ]
+
+    def _of_reply(
+        self, outcome: ChatOutcome[RecognitionReply], shown: int, count: int
+    ) -> tuple[list[int], ModelUse | None]:
+        from polyhop.worker.reading.models import outage_of, use_of
+
+        use = use_of(self._task, outcome)
+        if outcome.reply is None:
+            outage = outage_of(outcome)
+            if outage is not None:
+                raise outage
+            return [*range(count)], use
+        kept = sorted({number - 1 for number in outcome.reply.ids if 1 <= number <= shown})
+        if outcome.reply.ids and not kept:
+            no_statement = "No number in the reply is of a statement."
+            return [*range(count)], replace(use, error_class=MalformedReplyError.__name__, error=no_statement)
+        return kept, use
 
 
 def with_vectors(questions: Sequence[Question], services: Services) -> list[Question]:

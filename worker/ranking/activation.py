@@ -9,13 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError
-from polyhop.schemas.graph import ActivationSeed, Match, RelationGraph, SeedRule, SeedScore, SpreadQuestion, SpreadRule
+from polyhop.schemas.graph import (
+    ActivationSeed,
+    BipartiteGraph,
+    Match,
+    RelationGraph,
+    SeedRule,
+    SeedScore,
+    SpreadQuestion,
+    SpreadRule,
+    row_starts,
+)
 from polyhop.worker.ranking.fusion import DECIMALS, best
 from polyhop.worker.ranking.similarity import cosines
 
 SAME = 1e-12  # Activations closer than this are equal, so that the order of a sum never decides who feeds whom (0.3).
 
 _SPARE = 50  # candidates more than asked for; chosen: near ties of float32 that float64 puts in another order
+MENTIONS = "mentions"  # label of the relation of a passage to an entity
 _MATCHES: tuple[Match, ...] = ("exact", "alias", "vector")
 
 
@@ -121,18 +132,20 @@ def spread(
     question: NDArray[np.float32],
     seeds: Mapping[int, float],
     rule: SpreadRule,
+    passage_gates: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Activation after T synchronous steps.
 
     Args:
-        graph: Entities and their relations.
+        graph: Entities and their relations; behind the entities also passages, from `with_passages`.
         vectors: Shape (n, d), float32: of all entities; a row of zeros is a missing vector.
         question: Shape (d,): the question's vector.
         seeds: Entity number to activation above 0.
         rule: Steps, decay, threshold, gate.
+        passage_gates: Shape (passages,): gates of the passages that are nodes; None if none is.
 
     Returns:
-        Entities with activation above 0, ascending, and their activation.
+        Entities, and behind them passages, with activation above 0, ascending, and their activation.
 
     Source: algorithms.md 1.5 step 3. Sums run over ascending numbers; cosines are taken of reached entities only.
     Cost: O(T * edges of active entities + d * entities reached), besides O(n) to clear.
@@ -147,7 +160,10 @@ def spread(
     active = np.array(sorted(seeds), dtype=np.intp)
     values = np.zeros(count)
     values[active] = [seeds[entity] for entity in active.tolist()]
-    state = (values, np.full(count, np.nan), np.zeros(count))
+    gates = np.full(count, np.nan)
+    if passage_gates is not None:
+        gates[len(vectors) :] = passage_gates
+    state = (values, gates, np.zeros(count))
     multiplicity = graph.multiplicity if rule.edge_multiplicity == "per_edge" else graph.single
     edges = (graph.indptr, graph.indices, multiplicity)
     switches = (rule.gate == "cosine", rule.gate == "cosine" or rule.uniform_requires_embedding)
@@ -158,6 +174,42 @@ def spread(
             break
         active = np.sort(np.concatenate((active, fresh)))
     return active, values[active]
+
+
+def next_seeds(
+    entities: NDArray[np.intp], values: NDArray[np.float64], seeds: Iterable[int], count: int
+) -> dict[int, float]:
+    """Seeds of a further pass: the `count` strongest entities and the question's seeds, relative to the strongest.
+
+    Source: algorithms.md 1.10.
+    """
+    chosen = {*entities[best(values, count)].tolist(), *seeds}
+    largest = values.max(initial=0.0)
+    pairs = zip(entities.tolist(), values.tolist(), strict=True)
+    return {entity: value / largest for entity, value in pairs if entity in chosen}
+
+
+def with_passages(graph: RelationGraph, mentions: BipartiteGraph) -> RelationGraph:
+    """The graph with passages as nodes behind the entities, each related to what it mentions.
+
+    Source: algorithms.md 1.10.
+    Cost: O(edges log edges).
+    """
+    count, by_entity = graph.entity_count, mentions.by_entity
+    entities = np.arange(count)
+    related, mentioned = np.repeat(entities, np.diff(graph.indptr)), np.repeat(entities, np.diff(by_entity.indptr))
+    rows = np.concatenate((related, mentioned, count + mentions.rows.astype(np.int64)))
+    neighbours = np.concatenate((graph.indices, count + by_entity.passages.astype(np.int64), mentions.indices))
+    none, one = np.zeros(len(mentioned), dtype=np.int64), np.ones(len(mentions.indices), dtype=np.int64)
+    labels = np.concatenate((np.diff(graph.label_indptr), none, one))
+    order = np.lexsort((neighbours, rows))
+    return RelationGraph(
+        indptr=row_starts(np.bincount(rows, minlength=count + mentions.passage_count)),
+        indices=neighbours[order].astype(np.int32),
+        label_indptr=row_starts(labels[order]),
+        labels=np.concatenate((graph.labels, np.full(len(one), len(graph.names), dtype=np.int32))),
+        names=(*graph.names, MENTIONS),
+    )
 
 
 def _sureness(match: Match) -> int:

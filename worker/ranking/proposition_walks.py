@@ -109,6 +109,8 @@ class Similarities:
     vector: Scores  # Shape (d,), float64: the question's vector.
     propositions: Scores  # Shape (n_propositions,), float64: cosines; NaN for propositions without a vector.
     passages: Scores  # Shape (n_passages,), float64: cosines.
+    # Propositions that the first walk starts from, in descending order of similarity; None: the most similar ones.
+    seeds: Numbers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,11 +207,12 @@ def focus(
     """The first walk: from the entities of the most similar propositions over the whole graph.
 
     Returns:
-        None if no proposition has a vector, or none of the most similar ones names an entity to start from.
+        None if no proposition has a vector or was chosen, or none of them names an entity to start from.
     Source: algorithms.md 3.5 (1) to (4), 3.6 (preset).
     Cost: O(propositions + edges).
     """
-    propositions = most_similar(similarities.propositions, rule.seed_propositions)
+    chosen = similarities.seeds
+    propositions = most_similar(similarities.propositions, rule.seed_propositions) if chosen is None else chosen
     entities, weights = _first_seeds(graph, propositions, similarities.propositions, rule)
     if not len(entities):
         return None

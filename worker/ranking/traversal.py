@@ -4,7 +4,7 @@ Relations count in both directions; every function returns in ascending number, 
 algorithms.md 5.2.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from math import log
 
@@ -34,13 +34,20 @@ def require_depth(depth: int) -> None:
         raise AlgorithmError(f"The depth is {depth}; it must be at least 0.")
 
 
-def expand(graph: RelationGraph, starts: Sequence[int], depth: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+IsEnough = Callable[[NDArray[np.intp]], bool]
+"""Whether a traversal ends at a level, from the hops of all entities: -1 for those that it has not reached."""
+
+
+def expand(
+    graph: RelationGraph, starts: Sequence[int], depth: int, is_enough: IsEnough | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Every entity within `depth` relations of some start, and its smallest number of hops.
 
     Args:
         graph: Entities and their relations.
         starts: Entity numbers, in any order; duplicates count once.
         depth: Relations to follow, at least 0.
+        is_enough: Ends the traversal early, between two levels.
 
     Returns:
         Two arrays of one shape: entities ascending, the starts among them, and their hops, 0 for a start.
@@ -48,7 +55,7 @@ def expand(graph: RelationGraph, starts: Sequence[int], depth: int) -> tuple[NDA
     Source: algorithms.md 5.2 (expand).
     Cost: O(edges of reached entities), besides O(n) to clear.
     """
-    hops = _levels(graph, starts, depth)
+    hops = _levels(graph, starts, depth, is_enough)
     reached = np.flatnonzero(hops >= 0)
     return reached, hops[reached]
 
@@ -125,9 +132,9 @@ def shortest_paths(
 
     Cost: O(edges within `max_length` of the targets + limit * length * neighbours).
     """
-    inside = np.setdiff1d(np.asarray(barred, dtype=np.intp), np.asarray(sources, dtype=np.intp))
-    from_targets = _levels(graph, targets, max_length, until=sources, barred=inside)
     begins = distinct(np.asarray(sources, dtype=np.intp))
+    inside = np.setdiff1d(np.asarray(barred, dtype=np.intp), begins)
+    from_targets = _levels(graph, targets, max_length, lambda hops: bool((hops[begins] >= 0).any()), inside)
     begins = begins[from_targets[begins] >= 0]
     if not len(begins):
         return []
@@ -156,20 +163,23 @@ def _rare_first(graph: RelationGraph, entities: Integers) -> list[int]:
 
 
 def _levels(
-    graph: RelationGraph, starts: Sequence[int], depth: int, until: Sequence[int] = (), barred: Integers = NOTHING
+    graph: RelationGraph,
+    starts: Sequence[int],
+    depth: int,
+    is_enough: IsEnough | None = None,
+    barred: Integers = NOTHING,
 ) -> NDArray[np.intp]:
     """Shape (n,): hops from the nearest start, -1 beyond `depth` and for what is barred and no start.
 
-    Ends at the level that reaches any of `until`.
+    Ends at the level that is enough.
     """
     require_depth(depth)
     hops = np.full(graph.entity_count, -1, dtype=np.intp)
     frontier: NDArray[np.integer] = distinct(np.asarray(starts, dtype=np.intp))
-    wanted = np.asarray(until, dtype=np.intp)
     hops[barred] = depth + 1  # as if reached already, and further than anything is
     hops[frontier] = 0
     for hop in range(1, depth + 1):
-        if not len(frontier) or (hops[wanted] >= 0).any():
+        if not len(frontier) or (is_enough is not None and is_enough(hops)):
             break
         near = graph.indices[gathered(graph.indptr, frontier)[1]]
         frontier = distinct(near[hops[near] < 0])

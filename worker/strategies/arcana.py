@@ -5,7 +5,8 @@ first of more. Source: algorithms.md 5.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -33,7 +34,13 @@ from polyhop.schemas.settings import cosine_threshold
 from polyhop.warehouse.artefacts import ENTITIES, ENTITY_ENCODER, GRAPH, NAMES, RELATIONS, vectors_of
 from polyhop.worker.ranking.chains import chain_line, hops_of
 from polyhop.worker.ranking.fusion import reciprocal_rank_fusion
-from polyhop.worker.ranking.traversal import NameSearch, expand, passages_by_hops, similar_entities
+from polyhop.worker.ranking.traversal import (
+    NameSearch,
+    expand,
+    passages_by_hops,
+    passages_mentioning,
+    similar_entities,
+)
 from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, Ranking, strategy
 from polyhop.worker.strategies.baselines import DenseStrategy
 from polyhop.worker.strategies.entities import NameLookup, entity_search
@@ -64,6 +71,12 @@ class GraphSearchParameters(Parameters):
     """Parameters of `graph-search`."""
 
     depth: int = Field(1, ge=0, le=10, description="Relations followed from the question's entities, default 1.")
+    enough_passages: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000,
+        description="Follow no further relations once entities of so many passages are reached, default: never stop.",
+    )
     decay: float = Field(0.5, gt=0, le=1, description="Factor applied to an entity's score per hop, default 0.5.")
     matcher: Matcher = Field(
         "exact",
@@ -99,6 +112,10 @@ class ArcanaFusionParameters(GraphSearchParameters):
         ge=1,
         le=10_000,
         description="Length of the graph's list, in passages, default as over_fetch says; Arcana's page: all.",
+    )
+    parallel: bool = Field(
+        default=False,
+        description="Search by similarity while the graph is searched, default 0 (no); results are equal.",
     )
 
 
@@ -138,15 +155,20 @@ class GraphSearchStrategy(RankedStrategy):
         """Rankings with the entities that were reached."""
         p, most = self._parameters, max(limit, self._length)
         for question in questions:
-            nearest = self._nearest(question, most)
+            nearest = self._start_nearest(question, most)
             start = self._start(question)
             seeded = time.perf_counter()
-            entities, hops = expand(self._relations, start.numbers, p.depth)
+            entities, hops = expand(self._relations, start.numbers, p.depth, self._is_enough)
             by_graph = passages_by_hops(self._mentions, entities, hops, p.decay, most)
-            (numbers, scores), fallback = self._joined(nearest, start, by_graph)
+            (numbers, scores), fallback = self._joined(nearest(), start, by_graph)
             evidence = replace(self._evidence(start, (entities, hops), by_graph[0]), fallback=fallback)
             shown = slice(max(limit, 0))
             yield Found((numbers[shown], scores[shown]), evidence, time.perf_counter() - seeded)
+
+    def _is_enough(self, hops: NDArray[np.intp]) -> bool:
+        """Returns whether the entities that are reached have enough passages."""
+        enough = self._parameters.enough_passages
+        return enough is not None and len(passages_mentioning(self._mentions, np.flatnonzero(hops >= 0))) >= enough
 
     def _start(self, question: Question) -> StartEntities:
         """The nearest entities, or those of the question's names, else of those that the index's own finder finds.
@@ -220,9 +242,9 @@ class GraphSearchStrategy(RankedStrategy):
             node_count=len(entities),
         )
 
-    def _nearest(self, _question: Question, _count: int) -> Ranking | None:
-        """A list by cosine, of strategies that have one."""
-        return None
+    def _start_nearest(self, _question: Question, _count: int) -> Callable[[], Ranking | None]:
+        """Starts a search by cosine, of strategies that have one; the result waits for its end."""
+        return lambda: None
 
     def _joined(
         self, _nearest: Ranking | None, start: StartEntities, by_graph: Ranking
@@ -250,9 +272,13 @@ class ArcanaFusionStrategy(GraphSearchStrategy):
         length = parameters.over_fetch * FETCH_UNIT
         self._lengths = (parameters.vector_passages or length, parameters.graph_passages or length)
         self._length = max(self._lengths)
+        self._background = ThreadPoolExecutor(1, FUSION) if parameters.parallel else None
 
-    def _nearest(self, question: Question, count: int) -> Ranking | None:
-        return self._dense.rank(question, count)
+    def _start_nearest(self, question: Question, count: int) -> Callable[[], Ranking | None]:
+        if self._background is not None:
+            return self._background.submit(self._dense.rank, question, count).result
+        ranking = self._dense.rank(question, count)
+        return lambda: ranking
 
     def _joined(
         self, nearest: Ranking | None, start: StartEntities, by_graph: Ranking

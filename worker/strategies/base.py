@@ -14,7 +14,7 @@ from polyhop.schemas.errors import AlgorithmError, ConfigurationError
 from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.graph import Entity
 from polyhop.schemas.ports import IndexReader, Reader, Services, Strategy
-from polyhop.schemas.query import Question, RankedPassage, Retrieval
+from polyhop.schemas.query import ModelUse, Question, RankedPassage, Retrieval
 
 Ranking = tuple[NDArray[np.intp], NDArray[np.float64]]
 """Passage numbers in descending order of score, and their scores."""
@@ -147,6 +147,7 @@ class Found(NamedTuple):
     # "seed".
     traversal: float = 0.0
     encoding: float | None = None  # Seconds of encoding, where there was any.
+    use: ModelUse | None = None  # What a model took before the ranking, where one was asked.
 
 
 class RankedStrategy:
@@ -180,7 +181,9 @@ class RankedStrategy:
         for one in found:
             encoding = {} if one.encoding is None else {"encoding": one.encoding}
             seconds = {"seed": share, "traversal": one.traversal, **encoding}
-            retrievals.append(Retrieval(ranked_passages(self._passage_ids, one.ranking), one.evidence, seconds))
+            retrievals.append(
+                Retrieval(ranked_passages(self._passage_ids, one.ranking), one.evidence, seconds=seconds, use=one.use)
+            )
         following = iter(retrievals)
         return [next(following) if has_word(question) else Retrieval(()) for question in questions]
 

@@ -5,8 +5,9 @@ Source: algorithms.md 3.
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path as FilePath
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,10 +16,17 @@ from pydantic import Field, model_validator
 
 from polyhop.schemas.evidence import BY_VECTOR, Edge, Evidence, Fallback, Node, Note, Path, Seed
 from polyhop.schemas.ports import IndexReader, Services
-from polyhop.schemas.query import Question
+from polyhop.schemas.query import ModelUse, Question
 from polyhop.schemas.settings import ENTITIES
 from polyhop.warehouse.artefacts import vectors_of
 from polyhop.warehouse.propositions import STORED_PROPOSITIONS, STORED_TRIPLES, StoredPropositions
+from polyhop.warehouse.statements import read_prompt
+from polyhop.worker.questions.parts import (
+    FILTER_REPLY_TOKENS,
+    FILTER_TOKENS,
+    RecognitionFilter,
+    recognition_task,
+)
 from polyhop.worker.ranking.proposition_paths import (
     FoundPaths,
     PropositionIndex,
@@ -32,11 +40,22 @@ from polyhop.worker.ranking.proposition_walks import (
     PathPreset,
     PathRule,
     Similarities,
+    most_similar,
     weighted_graph,
 )
 from polyhop.worker.ranking.similarity import cosines
-from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, entity_vector, question_vector, strategy
+from polyhop.worker.reading.models import estimate_tokens
+from polyhop.worker.strategies.base import (
+    CallBound,
+    Found,
+    Parameters,
+    RankedStrategy,
+    entity_vector,
+    question_vector,
+    strategy,
+)
 
+_FILTER_PROMPT = FilePath(__file__).parents[1] / "questions" / "prompts" / "prop.filter.md"
 _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
 _SHOWN = 10  # Paths, and seeds of the first walk, that are listed; the beams hold the other paths.
 _SIGNS = {"exact": "→", "synonym": "≈", "jump": "⇢"}
@@ -196,6 +215,11 @@ class PropRagParameters(Parameters):
         description="Edges between entities weigh what they share and how similar their names are, twice (counts, "
         "default; published code), or 1 each (ones: the paper gives no weights).",
     )
+    recognition_filter: bool = Field(
+        default=False,
+        description="A model (models.read) keeps those of the N_prop propositions that help to answer, as in HippoRAG "
+        "2, default 0 (no); if it keeps none, similarity ranks.",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -209,7 +233,16 @@ class PropRagParameters(Parameters):
     def rule(self) -> PathRule:
         """The rule of a search."""
         factor = {"entity_edge_factor": 1.0} if self.edge_weights == "ones" else {}  # algorithms.md 3.6
-        return PathRule(**{**factor, **PRESETS[self.preset], **self.model_dump(exclude={"preset"})})
+        return PathRule(
+            **{**factor, **PRESETS[self.preset], **self.model_dump(exclude={"preset", "recognition_filter"})}
+        )
+
+    def call_bounds(self) -> tuple[CallBound, ...]:
+        """At most the filter, once."""
+        if not self.recognition_filter:
+            return ()
+        shown = FILTER_TOKENS + estimate_tokens(read_prompt(_FILTER_PROMPT).text)
+        return (CallBound("prop.filter", 1, shown, FILTER_REPLY_TOKENS),)
 
 
 class TripleParameters(PropRagParameters):
@@ -249,6 +282,8 @@ class PropositionStrategy(RankedStrategy):
         self._rule = rule
         self._services = services
         self._evidence = PathEvidence(stored, reader.passage_ids)
+        chat = services.chat() if parameters.recognition_filter else None
+        self._filter = RecognitionFilter(chat, recognition_task(read_prompt(_FILTER_PROMPT))) if chat else None
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
         """Rankings of a whole micro-batch, with their paths."""
@@ -267,12 +302,24 @@ class PropositionStrategy(RankedStrategy):
             by_passage = cosines(self._passages, question_vector(question))
             by_proposition = cosines(self._propositions, vector)
             similarities.append(Similarities(vector.astype(np.float64), by_proposition, by_passage))
+        uses: list[ModelUse | None] = [None] * len(questions)
+        if self._filter is not None:
+            similarities, uses = self._recognised(self._filter, questions, similarities)
         seeded = time.perf_counter()
         rankings = rank_passages(self._index, similarities, self._rule, limit, encode)
         share = 1 / max(1, len(questions))
         walked = (time.perf_counter() - seeded - encoding) * share
-        for one in rankings:
-            yield Found((one.passages, one.scores), self._evidence.of(one), walked, encoding * share)
+        for one, use in zip(rankings, uses, strict=True):
+            yield Found((one.passages, one.scores), self._evidence.of(one), walked, encoding * share, use)
+
+    def _recognised(
+        self, recognition: RecognitionFilter, questions: Sequence[Question], similarities: Sequence[Similarities]
+    ) -> tuple[list[Similarities], list[ModelUse | None]]:
+        """The questions with the propositions that a model keeps of the first. Source: algorithms.md 3.13."""
+        first = [most_similar(one.propositions, self._rule.seed_propositions) for one in similarities]
+        found = recognition.kept(questions, [self._index.texts_of(numbers.tolist()) for numbers in first])
+        chosen = zip(similarities, first, found, strict=True)
+        return [replace(one, seeds=numbers[kept]) for one, numbers, (kept, _) in chosen], [use for _, use in found]
 
 
 @strategy(

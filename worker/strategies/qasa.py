@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from polyhop.schemas.errors import ConfigurationError
@@ -41,11 +42,20 @@ from polyhop.schemas.ports import IndexReader, Services, SpreadingDatabase
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import ENTITIES as SHORT_TEXTS
 from polyhop.warehouse.artefacts import ENTITIES, GRAPH, RELATIONS, vectors_of
-from polyhop.worker.ranking.activation import find_seeds, spread
+from polyhop.worker.ranking.activation import find_seeds, next_seeds, spread, with_passages
 from polyhop.worker.ranking.chains import best_chains, chain_line, context_text, without_duplicates
 from polyhop.worker.ranking.fusion import best
-from polyhop.worker.ranking.similarity import passages_of_entities
-from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, entity_line, entity_vector, strategy
+from polyhop.worker.ranking.similarity import cosines, passages_of_entities
+from polyhop.worker.strategies.base import (
+    Found,
+    Parameters,
+    RankedStrategy,
+    Ranking,
+    entity_line,
+    entity_vector,
+    question_vector,
+    strategy,
+)
 from polyhop.worker.strategies.entities import NameLookup, entity_search
 
 
@@ -56,13 +66,25 @@ class QasaRules:
     seeds: SeedRule
     spread: SpreadRule
     chains: ChainRule
+    passes: int = 1
+    pass_seeds: int = 30  # entities of a pass that start the next one
+    has_passage_nodes: bool = False
 
 
 class EmbeddedEngine:
     """Runs on the memory-mapped arrays of an open version."""
 
     def __init__(self, reader: IndexReader, rules: QasaRules) -> None:
-        self._graph = reader.artefact(RELATIONS)
+        self._graph = self._nodes = reader.artefact(RELATIONS)
+        self._passages: NDArray[np.float32] | None = None
+        if rules.has_passage_nodes:
+            if "vectors:passage" not in reader.artefacts:
+                raise ConfigurationError(
+                    f"passage_nodes of strategy 'qasa' needs 'vectors:passage', which index '{reader.name}' was built "
+                    f"without. Build it with: polyhop index --index {reader.name} --add-strategy dense"
+                )
+            self._passages = np.asarray(reader.artefact(vectors_of("passage")))
+            self._nodes = with_passages(self._graph, reader.artefact(GRAPH))
         self._vectors = np.asarray(reader.artefact(vectors_of("entity")))
         self._search = entity_search(reader)
         self._rules = rules
@@ -73,11 +95,24 @@ class EmbeddedEngine:
         rules = self._rules
         seeds = find_seeds(self._vectors, question, rules.seeds, self._search)
         seeded = time.perf_counter()
-        start = {seed.entity: seed.activation for seed in seeds}
-        entities, values = spread(self._graph, self._vectors, question.vector, start, rules.spread)
-        found = best_chains(self._graph, entities, values, start, rules.chains)
+        named = start = {seed.entity: seed.activation for seed in seeds}
+        gates = None if self._passages is None else self._passage_gates(self._passages, question)
+        for _ in range(rules.passes):
+            nodes, activations = spread(self._nodes, self._vectors, question.vector, start, rules.spread, gates)
+            count = int(np.searchsorted(nodes, len(self._vectors)))  # nodes behind the entities are passages
+            entities, values = nodes[:count], activations[:count]
+            start = next_seeds(entities, values, named, rules.pass_seeds)
+        passages = None if gates is None else (nodes[count:] - len(self._vectors), activations[count:])
+        found = best_chains(self._graph, entities, values, named, rules.chains)
         seconds = {"seed": seeded - begun, "traversal": time.perf_counter() - seeded}
-        return Activation(seeds, entities, values, found.chains, found.is_cut, seconds)
+        return Activation(seeds, entities, values, found.chains, found.is_cut, seconds, passages)
+
+    def _passage_gates(self, passages: NDArray[np.float32], question: SpreadQuestion) -> NDArray[np.float64]:
+        """Gates of all passages: their cosines, at least 0, or 1 without a gate. Source: algorithms.md 1.10."""
+        if self._rules.spread.gate == "none":
+            return np.ones(len(passages))
+        vector = question.vector if question.passage_vector is None else question.passage_vector
+        return np.maximum(cosines(passages, vector), 0.0)
 
 
 class Neo4jEngine:
@@ -154,6 +189,14 @@ class QasaParameters(Parameters):
         "after_limit",
         description="Duplicates are dropped after the cut at K_c (after_limit, default) or before it (before_limit).",
     )
+    passes: int = Field(
+        1, ge=1, le=5, description="Passes of activation, each from the K_e strongest entities of the last, default 1."
+    )
+    passage_nodes: bool = Field(
+        default=False,
+        description="Activation spreads over passages, too, gated by their similarity to the question, and ranks them, "
+        "default 0 (no).",
+    )
 
 
 def rules_of(parameters: QasaParameters) -> QasaRules:
@@ -163,6 +206,9 @@ def rules_of(parameters: QasaParameters) -> QasaRules:
         seeds=SeedRule(p.seed_vector_budget, p.seed_score),
         spread=SpreadRule(p.steps, p.decay, p.threshold, p.gate, p.edge_multiplicity, p.uniform_requires_embedding),
         chains=ChainRule(p.top_k_chains, p.max_chain_length, p.chain_dedupe),
+        passes=p.passes,
+        pass_seeds=p.top_k_entities,
+        has_passage_nodes=p.passage_nodes,
     )
 
 
@@ -184,6 +230,10 @@ class QasaStrategy(RankedStrategy):
         self._engine: EmbeddedEngine | Neo4jEngine
         thin: SpreadingDatabase | None = None
         if parameters.engine == "neo4j":
+            if parameters.passes > 1 or parameters.passage_nodes:
+                raise ConfigurationError(
+                    "Parameters 'passes' and 'passage_nodes' require engine=embedded; leave out engine=neo4j."
+                )
             database = services.graph_database()
             self._engine = Neo4jEngine(database, rules_of(parameters))
             thin = database if parameters.thin_client else None
@@ -200,14 +250,22 @@ class QasaStrategy(RankedStrategy):
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
         """Rankings with the activation."""
         for question in questions:
-            asked = SpreadQuestion(entity_vector(question), self._names(question))
+            asked = SpreadQuestion(entity_vector(question), self._names(question), question_vector(question))
             begun = time.perf_counter()
             activation = self._engine.activate(asked)
-            ranking = passages_of_entities(self._mentions, activation.entities, activation.values, max(limit, 0))
+            ranking = self._ranking(activation, max(limit, 0))
             fallback = None if question.names else _FALLBACKS[self._parameters.no_entity_policy]
             evidence = self._evidence(asked, activation, fallback)
             walked = time.perf_counter() - begun - activation.seconds["seed"]
             yield Found(ranking, evidence, max(0.0, walked))
+
+    def _ranking(self, activation: Activation, limit: int) -> Ranking:
+        """Passages by their own activation where they are nodes, else by that of the entities they mention."""
+        if activation.passages is None:
+            return passages_of_entities(self._mentions, activation.entities, activation.values, limit)
+        numbers, scores = activation.passages
+        first = best(scores, limit)
+        return numbers[first], scores[first]
 
     def _names(self, question: Question) -> tuple[SeedName, ...]:
         if not self._keys:

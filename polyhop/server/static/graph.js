@@ -20,7 +20,6 @@
 
   const graph = cytoscape({
     container: place,
-    wheelSensitivity: 0.3,
     style: [
       {
         selector: "node",

@@ -390,6 +390,8 @@ def test_steps_that_rules_take_cost_nothing() -> None:
     whole = calls(question_components="model", output_filter=True)
     assert whole == {"hub.components": 1, "hub.partial": 5, "hub.final": 1, "hub.filter": 1}
     assert spec_of("bm25").parameters().call_bounds() == ()
+    filtered = parse_parameters(spec_of("triple-ppr"), {"recognition_filter": True}).call_bounds()
+    assert [(bound.task, bound.calls) for bound in filtered] == [("prop.filter", 1)]
 
 
 def test_an_unknown_price_leaves_the_cost_open(capsys: Any) -> None:

@@ -35,7 +35,6 @@ from polyhop.schemas.requests import SubmissionRequest, Variant, parse_variant
 from polyhop.schemas.settings import Settings, known_settings, parse_settings
 from polyhop.tasks.extraction.model import questions as extraction_questions
 from polyhop.tasks.planning import PlannedStep, StepEstimate
-from polyhop.warehouse.models import budget as prices
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.worker.loop import WorkerReport
@@ -241,17 +240,6 @@ def test_a_plan_says_what_batches_cost(price: Any, waits: list[str], later: int,
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "in batches" in line]
     assert line.startswith("  in batches of the provider (models.mode=batch): ")
     assert line.endswith(words)
-
-
-def test_a_plan_says_what_brings_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    unpriced = replace(PLAN, steps=(replace(STEP, price=None),))
-    print_plan(unpriced)
-    assert "the extra 'models'" not in capsys.readouterr().out
-    monkeypatch.setattr(prices, "_litellm_folder", lambda: tmp_path)
-    print_plan(unpriced)
-    assert "or, for the list of prices and the tokenizers that plan reads, install the extra 'models': uv sync" in (
-        capsys.readouterr().out
-    )
 
 
 def test_a_value_that_breaks_a_rule_is_told_in_our_words() -> None:

@@ -198,6 +198,7 @@ def test_the_page_has_a_table_per_range_and_says_what_its_intervals_are() -> Non
         ({"size": 20, "rest": True}, "80 of 100 usable questions: all but a random sample of 20, seed 3"),
         ({"size": 20}, "20 of 100 usable questions, random, seed 3"),
         ({"size": 100}, "all 100 usable questions (100 were asked for)"),
+        ({"size": 20, "seed": None}, "20 of 100 usable questions, the first"),
     ],
 )
 def test_the_page_says_which_questions_were_asked(sample: dict[str, int] | None, said: str) -> None:

@@ -178,6 +178,19 @@ def test_entity_types_are_the_papers_or_a_list(
     assert own.entity_type("PERSON", Counter()) == (False, None)
 
 
+@pytest.mark.parametrize(("name", "stays"), [("work", True), ("DATE", False), ("SHIP", False), ("", False)])
+def test_the_closed_set_of_qasa_has_five_types_and_any_label(name: str, stays: bool) -> None:
+    closed = contract(type_contract="qasa")
+    assert closed.asked_types == ("PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK")
+    assert closed.entity_type(name, Counter()) == (stays, "WORK" if stays else None)
+    assert closed.relation("sailed on", Counter()) == "sailed on"
+
+
+def test_the_closed_set_of_qasa_takes_no_further_types() -> None:
+    with pytest.raises(ValidationError, match="has its own five types"):
+        contract(type_contract="qasa", entity_types="SHIP")
+
+
 @pytest.mark.parametrize(
     ("known", "rule", "label", "expected", "counts"),
     [

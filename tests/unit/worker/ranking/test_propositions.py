@@ -380,6 +380,16 @@ def test_golden_first_walk() -> None:
     assert found == pytest.approx(scores, abs=1e-6)
 
 
+def test_the_first_walk_starts_from_the_propositions_that_were_chosen() -> None:
+    """By hand, on G-PROP-1 from p1 and p2: P .733333 + .666667, M .733333, B .666667; from none there is no walk."""
+    index, similarities = G_PROP_1.index(), G_PROP_1.similarities()
+    chosen = [replace(similarities, seeds=np.array(numbers, dtype=np.intp)) for numbers in ([0, 1], [])]
+    some, none = (walks.focus(index.graph, index.walk, one, GOLDEN_1, 4) for one in chosen)
+    assert some is not None
+    assert [G_PROP_1.entities[number] for number in some.entities] == ["P", "M", "B"]
+    assert none is None
+
+
 @pytest.mark.parametrize(
     ("weight", "edges", "expected"),
     [

@@ -12,8 +12,27 @@ from hypothesis import strategies as st
 from memory_index import relations_from
 
 from polyhop.schemas.errors import AlgorithmError
-from polyhop.schemas.graph import ChainRule, Entity, Hop, RelationGraph, SeedName, SeedRule, SpreadQuestion, SpreadRule
-from polyhop.worker.ranking.activation import entities_per_name, find_seeds, nearest, normalised, seed_scores, spread
+from polyhop.schemas.graph import (
+    BipartiteGraph,
+    ChainRule,
+    Entity,
+    Hop,
+    RelationGraph,
+    SeedName,
+    SeedRule,
+    SpreadQuestion,
+    SpreadRule,
+)
+from polyhop.worker.ranking.activation import (
+    entities_per_name,
+    find_seeds,
+    nearest,
+    next_seeds,
+    normalised,
+    seed_scores,
+    spread,
+    with_passages,
+)
 from polyhop.worker.ranking.chains import best_chains, chain_line, context_text, search_paths, without_duplicates
 from polyhop.worker.strategies.base import entity_line
 
@@ -91,6 +110,53 @@ def test_what_is_above_threshold_and_target_is_sent(labels: str, seeds: Any, cha
     graph = relations_from("ab", [("a", label, "b") for label in labels])
     entities, values = spread(graph, vectors_of([1, 1]), ASKED, seeds, SpreadRule(steps=1, gate="none", **changes))
     assert dict(zip(entities.tolist(), values.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [(1, {0: 1.0, 1: 0.5}), (2, {0: 1.0, 1: 1.0, 2: 0.25})], ids=["strongest", "two strongest"]
+)
+def test_a_second_pass_starts_from_the_strongest_of_the_first(count: int, expected: Any) -> None:
+    """By hand: a to b to c, one step of decay .5 each."""
+    graph, rule = relations_from("abc", [("a", "r", "b"), ("b", "r", "c")]), SpreadRule(1, 0.5, gate="none")
+    vectors = vectors_of([1, 1, 1])
+    entities, values = spread(graph, vectors, ASKED, {0: 2.0}, rule)
+    again, final = spread(graph, vectors, ASKED, next_seeds(entities, values, [0], count), rule)
+    assert dict(zip(again.tolist(), final.tolist(), strict=True)) == expected
+
+
+def test_a_further_pass_keeps_the_seeds_of_the_question_and_nothing_starts_from_nothing() -> None:
+    assert next_seeds(np.array([1, 4, 7]), np.array([0.2, 2.0, 0.5]), [1], 1) == {1: 0.1, 4: 1.0}
+    assert next_seeds(np.array([], dtype=np.intp), np.array([]), [], 3) == {}
+
+
+@pytest.mark.parametrize(
+    ("steps", "gates", "expected"),
+    [
+        (1, [0.8, 0.0], {0: 1, 2: 0.4}),  # p0 gets .5 * .8 * 1; the gate of p1 is closed
+        (2, [0.8, 0.0], {0: 1, 1: 0.2, 2: 0.8}),  # p0 the same again; b, of cosine 1, gets .5 * .4
+        (1, [1.0, 1.0], {0: 1, 2: 0.5, 3: 0.5}),
+    ],
+)
+def test_activation_spreads_over_passages_as_over_entities(steps: int, gates: Any, expected: Any) -> None:
+    """By hand: a and b have no relation; p0 mentions both, p1 mentions a."""
+    mentions = BipartiteGraph(
+        np.array([0, 2, 3]), np.array([0, 1, 0], np.int32), np.ones(3), np.zeros(3, dtype=bool), ("a", "b")
+    )
+    graph = with_passages(relations_from("ab", []), mentions)
+    rule = SpreadRule(steps, 0.5)
+    nodes, values = spread(graph, vectors_of([1, 1]), ASKED, {0: 1.0}, rule, np.array(gates))
+    assert dict(zip(nodes.tolist(), values.tolist(), strict=True)) == pytest.approx(expected)
+
+
+def test_passages_as_nodes_leave_the_relations_of_entities_as_they_are(qasa_graph: RelationGraph) -> None:
+    mentions = BipartiteGraph(
+        np.array([0, 2]), np.array([0, 7], np.int32), np.ones(2), np.zeros(2, dtype=bool), tuple(KEYS)
+    )
+    graph = with_passages(qasa_graph, mentions)
+    for source, target in ((0, 2), (2, 0), (2, 3), (0, 7)):
+        assert graph.labels_from(source, target) == qasa_graph.labels_from(source, target)
+    assert (graph.labels_from(8, 7), graph.labels_from(7, 8)) == (("mentions",), ())
+    assert graph.multiplicity[graph.indptr[8] :].tolist() == [1, 1]
 
 
 def relations_of(triples: Any, count: int) -> RelationGraph:

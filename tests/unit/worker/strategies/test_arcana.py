@@ -1,6 +1,7 @@
 """graph-search and fusion: golden values, names, similarity, fallbacks, evidence."""
 
 import re
+import threading
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from polyhop.schemas.graph import Mention
 from polyhop.schemas.ports import Services
 from polyhop.schemas.query import Question, QuestionName, Retrieval
 from polyhop.warehouse.artefacts import ALIASES, ENTITY_ENCODER, GRAPH, NAMES, RELATIONS, vectors_of
+from polyhop.worker.ranking.traversal import expand
+from polyhop.worker.strategies import arcana
+from polyhop.worker.strategies.baselines import DenseStrategy
 from polyhop.worker.strategies.registry import make
 
 KEYS = ["alder", "birch", "cedar", "dogwood", "elm", "x alder street"]
@@ -110,6 +114,34 @@ def test_without_a_known_name_vectors_alone_rank(trees: Any, text: str, unmatche
 def test_passages_at_depth_0(trees: Any, text: str, names: Any, matcher: str, matched: str, passages: str) -> None:
     found = ask(trees, "graph-search", text, names=names, depth=0, matcher=matcher)
     assert (", ".join(names_of(found.evidence).matched), " ".join(ids_of(found))) == (matched, passages)
+
+
+@pytest.mark.parametrize(
+    ("enough", "reached", "passages"),
+    [(1, 1, "k1"), (2, 2, "k1 k2 k3"), (3, 2, "k1 k2 k3"), (4, 4, "k1 k2 k3 k4"), (None, 4, "k1 k2 k3 k4")],
+)
+def test_traversal_ends_at_the_level_with_enough_passages(trees: Any, enough: Any, reached: int, passages: str) -> None:
+    """By hand, on G-ARC from birch: k1 at depth 0, with alder k2 and k3, with cedar and dogwood k4."""
+    found = ask(trees, "graph-search", "where is Birch", depth=2, enough_passages=enough)
+    assert (found.evidence.node_count, " ".join(ids_of(found))) == (reached, passages)
+
+
+@pytest.mark.parametrize("text", ["where is Birch", "where", "Oak"])
+def test_both_searches_at_the_same_time_give_the_same(trees: Any, text: str) -> None:
+    one, both = (ask(trees, "fusion", text, 9, depth=2, parallel=parallel) for parallel in (False, True))
+    assert (both.passages, both.evidence) == (one.passages, one.evidence)
+
+
+def test_the_vector_search_runs_while_the_graph_is_searched(trees: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each search waits until the other one has begun."""
+    both = threading.Barrier(2, timeout=20)
+
+    def waiting(search: Any) -> Any:
+        return lambda *given: both.wait() is not None and search(*given)
+
+    monkeypatch.setattr(DenseStrategy, "rank", waiting(DenseStrategy.rank))
+    monkeypatch.setattr(arcana, "expand", waiting(expand))
+    assert ids_of(ask(trees, "fusion", "where is Birch", 2, depth=2, parallel=True)) == ["k3", "k1"]
 
 
 def test_similarity_needs_no_name(trees: Any) -> None:

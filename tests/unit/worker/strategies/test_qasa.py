@@ -12,7 +12,7 @@ from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import NOTHING_SEARCHED, QUESTION_VECTOR, QuestionNames, Seed
 from polyhop.schemas.graph import Activation, Chain, ChainRule, SeedRule, SpreadQuestion, SpreadRule
 from polyhop.schemas.query import Question, QuestionName, Retrieval
-from polyhop.warehouse.artefacts import ALIASES, EXACT_NAMES, GRAPH
+from polyhop.warehouse.artefacts import ALIASES, EXACT_NAMES, GRAPH, vectors_of
 from polyhop.worker.strategies import qasa
 from polyhop.worker.strategies.qasa import Neo4jEngine, QasaParameters, QasaRules, rules_of
 from polyhop.worker.strategies.registry import make
@@ -112,6 +112,31 @@ def test_the_engine_on_a_database_asks_with_its_rules_and_drops_duplicates_up_to
     database.activate.assert_called_once_with(question, rules.seeds, rules.spread, rules.chains)
     assert [chain.entities for chain in found.chains] == [(0, 1, 2), (3, 4)]
     assert found.values.tolist() == [1.0]
+
+
+def test_passages_are_ranked_by_their_own_activation_where_they_are_nodes(memory_index: Any) -> None:
+    retrieval = ask(memory_index, RIVER, "warsaw", passage_nodes=True, steps=1, decay=0.5, threshold=0)
+    question = asked(memory_index, RIVER, "warsaw")
+    vectors = memory_index.artefact(vectors_of("passage"))
+    graph = memory_index.artefact(GRAPH)
+    mentioning = graph.rows[graph.indices == graph.number_of["warsaw"]].tolist()
+    expected = {memory_index.passage_ids[n]: 0.5 * float(vectors[n] @ question.vector) for n in mentioning}
+    assert {one.passage_id: one.score for one in retrieval.passages} == pytest.approx(expected, abs=1e-6)
+    scores = [one.score for one in retrieval.passages]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_second_pass_reaches_what_one_of_twice_the_steps_does(memory_index: Any) -> None:
+    one, two = (ask(memory_index, RIVER, "warsaw", gate="none", threshold=0, **given) for given in ({"steps": 1}, {}))
+    again = ask(memory_index, RIVER, "warsaw", gate="none", threshold=0, steps=1, passes=3)
+    assert one.evidence.node_count < again.evidence.node_count == two.evidence.node_count
+    assert again.evidence.seeds == one.evidence.seeds
+
+
+@pytest.mark.parametrize("given", [{"passes": 2}, {"passage_nodes": True}])
+def test_what_the_one_query_of_a_server_has_not_is_refused_there(memory_index: Any, given: Any) -> None:
+    with pytest.raises(ConfigurationError, match="require engine=embedded"):
+        make("qasa", memory_index, {"engine": "neo4j", **given})
 
 
 def test_a_thin_client_needs_a_server(memory_index: Any) -> None:

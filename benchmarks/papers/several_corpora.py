@@ -1,0 +1,80 @@
+"""PropRAG's Table 1: recall@5 of strategies on several corpora, indexed and evaluated in one run, as one table.
+
+Run: uv run python benchmarks/papers/several_corpora.py FOLDER NAME=CORPUS,QUESTIONS … [--strategies LIST] [--first N]
+QUESTIONS may be left out if the corpus file has them (MuSiQue, 2Wiki, HotpotQA). Each corpus is an index under
+FOLDER/root, which a later run takes over if nothing has changed; FOLDER/several_corpora.md and .json have the table.
+Without a corpus: musique=../shared/data/musique100 and 2wiki=../shared/data/wiki2. Source: algorithms.md 3.10.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from polyhop.flows.evaluate import labels_of, run_evaluation
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.output import print_error, print_line, progress
+from polyhop.schemas.errors import PolyhopError
+from polyhop.schemas.requests import EvaluationRequest, IndexRequest, parse_variant
+from polyhop.warehouse.files.disk import write_whole
+from polyhop.warehouse.user_files import load_settings
+
+DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
+DEFAULT = [
+    f"{name}={DATA / folder / 'corpus.jsonl'},{DATA / folder / 'questions.jsonl'}"
+    for name, folder in (("musique", "musique100"), ("2wiki", "wiki2"))
+]
+STRATEGIES = "bm25,dense,triple-ppr,proprag:stage1_only=true,proprag:max_length=1..3"
+METRIC = "recall@5"
+
+
+def evaluated(root: Path, name: str, corpus: Path, request: EvaluationRequest) -> dict[str, float | None]:
+    """Indexes a corpus for the strategies of a request, and evaluates them: the metric by strategy."""
+    needed = dict.fromkeys(parse_variant(label, {}).strategy for label in labels_of(request))
+    settings = load_settings({"root": str(root), "strategies": ",".join(needed), "reader.name": "none"})
+    with progress() as update:
+        run_index(settings, IndexRequest(name, corpus), DirectRunner(update, print_error))
+    with progress() as update:
+        report = run_evaluation(settings, request, update).report
+    return {label: result[METRIC] for label, result in report["strategies"].items()} | {"questions": report["n"]}
+
+
+def markdown(columns: Mapping[str, Mapping[str, float | None]]) -> str:
+    """The table: a row for each strategy, a column for each corpus, and the mean over the corpora."""
+    counts = [f"{name} ({int(column['questions'] or 0)})" for name, column in columns.items()]
+    lines = [f"| {METRIC} | {' | '.join(counts)} | mean |", "|---" * (len(columns) + 2) + "|"]
+    for label in (label for label in next(iter(columns.values())) if label != "questions"):
+        values = [column[label] or 0.0 for column in columns.values()]
+        cells = " | ".join(f"{value:.3f}" for value in (*values, sum(values) / len(values)))
+        lines.append(f"| `{label}` | {cells} |")
+    return "\n".join([*lines, ""])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Makes the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("corpora", nargs="*", metavar="NAME=CORPUS,QUESTIONS")
+    parser.add_argument("--strategies", default=STRATEGIES)
+    parser.add_argument("--first", type=int, help="ask the first N questions of each corpus")
+    given = parser.parse_args(arguments)
+    columns = {}
+    for one in given.corpora or DEFAULT:
+        name, _, files = one.partition("=")
+        corpus, _, questions = files.partition(",")
+        request = EvaluationRequest(Path(questions or corpus), name, (given.strategies,), first=given.first)
+        columns[name] = evaluated(given.folder / "root", name, Path(corpus), request)
+    table = markdown(columns)
+    write_whole(given.folder / "several_corpora.md", table.encode())
+    write_whole(given.folder / "several_corpora.json", (json.dumps(columns, indent=1) + "\n").encode())
+    for line in table.splitlines():
+        print_line(line)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except PolyhopError as error:
+        sys.exit(f"{error}")
