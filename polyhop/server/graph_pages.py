@@ -41,7 +41,7 @@ def _add_graph(router: APIRouter, pages: Pages) -> None:
 
     @router.get("/indexes/{index}/graph/data")
     async def data(index: str, entity: str = "") -> Response:
-        """What the canvas draws: the entities that most passages mention, or one with its neighbours."""
+        """Returns what the canvas draws: the entities in most passages, or one with its neighbours."""
         return ContractResponse(await service.use(index, lambda opened: graph_rows(opened, entity)))
 
 
