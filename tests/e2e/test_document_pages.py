@@ -15,6 +15,7 @@ from small_indexes import Call, wait_for
 import polyhop
 from polyhop.schemas.errors import SourceError, UnknownIdError
 
+HTTP = httpx.Client(timeout=60)
 SETTINGS = ("--set", "strategies=bm25", "--set", "corpus.language=en")
 OSLO = b"Oslo lies on a fjord. The fjord is 100 km long."
 
@@ -35,16 +36,16 @@ def packed(*names: str) -> bytes:
 
 def sent(url: str, path: str, files: list[tuple[str, Any]], **fields: str) -> httpx.Response:
     """A form as a browser sends it, with the token of the page that has it."""
-    page = httpx.get(f"{url}/").text
+    page = HTTP.get(f"{url}/").text
     token = re.search(r'name="csrf" value="(\w+)"', page)
     data = {"csrf": token[1] if token else "", **fields}
-    return httpx.post(f"{url}{path}", data=data, files=files, headers={"Accept": "text/html"}, timeout=60)
+    return HTTP.post(f"{url}{path}", data=data, files=files, headers={"Accept": "text/html"})
 
 
 def test_documents_are_put_switched_and_deleted_from_another_machine(url: str) -> None:
-    reply = httpx.put(f"{url}/api/v1/indexes/towns/documents/a/oslo.txt", content=OSLO)
+    reply = HTTP.put(f"{url}/api/v1/indexes/towns/documents/a/oslo.txt", content=OSLO)
     assert (reply.status_code, reply.json()["index"]) == (202, "towns")
-    wait_for(lambda: httpx.get(f"{url}/api/v1/indexes").json())
+    wait_for(lambda: HTTP.get(f"{url}/api/v1/indexes").json())
     with polyhop.connect(url, "towns") as index:
         index.put("bern.txt", b"Bern lies on the Aare.", wait=False)
         index.put("r", {"title": "Rome", "text": "Rome lies on the Tiber."}, wait=False)
@@ -58,13 +59,13 @@ def test_documents_are_put_switched_and_deleted_from_another_machine(url: str) -
             index.delete("a/oslo.txt")
         with pytest.raises(UnknownIdError, match="has no document 'none'"):
             index.delete("none")
-    rows = httpx.get(f"{url}/api/v1/indexes/towns/documents").json()["documents"]
+    rows = HTTP.get(f"{url}/api/v1/indexes/towns/documents").json()["documents"]
     assert [(row["id"], row["state"]) for row in rows] == [("a/oslo.txt", "read"), ("bern.txt", "off")]
 
 
 @pytest.mark.parametrize("path", ["%2e%2e%2fevil.txt", "a/%2e%2e/%2e%2e/evil.txt", "%2Fevil.txt", ".off/evil.txt"])
 def test_no_document_is_put_outside_of_the_folder(url: str, path: str) -> None:
-    reply = httpx.put(f"{url}/api/v1/indexes/attacked/documents/{path}", content=b"Evil.")
+    reply = HTTP.put(f"{url}/api/v1/indexes/attacked/documents/{path}", content=b"Evil.")
     assert (reply.status_code, "cannot be the path of an uploaded file" in reply.text) == (422, True)
 
 
@@ -72,7 +73,7 @@ def test_no_document_is_put_outside_of_the_folder(url: str, path: str) -> None:
 def test_an_uploaded_archive_that_leads_elsewhere_is_refused_on_the_page(url: str, name: str) -> None:
     reply = sent(url, "/indexes", [("files", ("all.zip", packed("good.txt", name)))], name="attacked")
     assert (reply.status_code, "cannot be the path of an uploaded file" in reply.text) == (422, True)
-    assert httpx.get(f"{url}/indexes/attacked/documents").status_code == 404  # nothing of it was kept
+    assert HTTP.get(f"{url}/indexes/attacked/documents").status_code == 404  # nothing of it was kept
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_an_index_that_cannot_be_made_is_one_sentence(
     ],
 )
 def test_a_server_that_reads_only_changes_no_document(window: str, method: str, path: str) -> None:
-    reply = httpx.request(method, f"{window}{path}", json={"on": False})
+    reply = HTTP.request(method, f"{window}{path}", json={"on": False})
     assert (reply.status_code, "--allow-changes" in reply.text) == (403, True)
 
 
@@ -136,7 +137,7 @@ def test_a_stranger_goes_from_an_empty_root_to_a_sentence_in_a_pdf(
     made = [("fill", form[1], "towers"), ("upload", form[2], str(archive)), ("click", f"{form[0]} button")]
     begun, is_live = look("/", *made, evaluate="document.querySelector('#run').hasAttribute('hx-get')")
     assert (begun.url, is_live) == (f"{url}/indexes/towers/documents", True)
-    wait_for(lambda: httpx.get(f"{url}/api/v1/indexes").json())
+    wait_for(lambda: HTTP.get(f"{url}/api/v1/indexes").json())
     documents, _ = look("/indexes/towers/documents", ("wait", "text=is published"))
     assert [part for part in ("not read: it is damaged", "scan.pdf", "2 read") if part not in documents.text] == []
     ask = "/ask?index=towers&question=How+long+did+Ines+Calder+study+the+harbour%3F&strategy=rrf&other=bm25"
@@ -151,36 +152,36 @@ def test_a_stranger_goes_from_an_empty_root_to_a_sentence_in_a_pdf(
 def test_one_document_is_changed_without_javascript(serve: Call, browser: Browser, tmp_path: Path) -> None:
     url = serve(tmp_path / "root", "--allow-changes", *SETTINGS).url
     for name in ("oslo.txt", "bern.txt"):
-        httpx.put(f"{url}/api/v1/indexes/towns/documents/{name}", content=OSLO)
-    wait_for(lambda: not httpx.get(f"{url}/api/v1/indexes/towns/documents").json()["waits"])
+        HTTP.put(f"{url}/api/v1/indexes/towns/documents/{name}", content=OSLO)
+    wait_for(lambda: not HTTP.get(f"{url}/api/v1/indexes/towns/documents").json()["waits"])
     row = "tr:has-text('oslo.txt')"
     steps = [("click", f"{row} summary"), ("click", f"{row} form[action$='/off'] button")]
     page = browser.look(f"{url}/indexes/towns/documents", steps=steps, has_scripts=False)
     assert "1 switched off" in page.text
-    wait_for(lambda: not httpx.get(f"{url}/api/v1/indexes/towns/documents").json()["waits"])
+    wait_for(lambda: not HTTP.get(f"{url}/api/v1/indexes/towns/documents").json()["waits"])
     sql = {"query": "SELECT record_id FROM passages"}
-    assert httpx.post(f"{url}/api/v1/indexes/towns/sql", json=sql).json()["rows"] == [{"record_id": "bern.txt"}]
+    assert HTTP.post(f"{url}/api/v1/indexes/towns/sql", json=sql).json()["rows"] == [{"record_id": "bern.txt"}]
     steps = [("click", "tr:has-text('bern.txt') summary"), ("click", "form[action$='/delete'] button.contrast")]
     assert "is the only document of index 'towns'" in browser.look(page.url, steps=steps, has_scripts=False).text
 
 
 @pytest.mark.parametrize("document", ["..%2F..%2Fetc%2Fpasswd", "%2Fetc%2Fpasswd", "oslo.txt", ""])
 def test_no_file_is_served_that_is_no_document_of_the_index(url: str, document: str) -> None:
-    httpx.put(f"{url}/api/v1/indexes/files/documents/oslo.txt", content=OSLO)
-    wait_for(lambda: "files" in {row["index"] for row in httpx.get(f"{url}/api/v1/indexes").json()})
-    reply = httpx.get(f"{url}/indexes/files/original?document={document}")
+    HTTP.put(f"{url}/api/v1/indexes/files/documents/oslo.txt", content=OSLO)
+    wait_for(lambda: "files" in {row["index"] for row in HTTP.get(f"{url}/api/v1/indexes").json()})
+    reply = HTTP.get(f"{url}/indexes/files/original?document={document}")
     assert (reply.status_code, "has no document" in reply.text) == (404, True)
 
 
 def test_a_link_in_the_folder_of_uploads_is_not_served(serve: Call, tmp_path: Path) -> None:
     url = serve(tmp_path / "root", "--allow-changes", *SETTINGS).url
-    httpx.put(f"{url}/api/v1/indexes/towns/documents/oslo.txt", content=OSLO)
-    wait_for(lambda: httpx.get(f"{url}/api/v1/indexes").json())
-    (row,) = httpx.get(f"{url}/api/v1/indexes/towns/documents").json()["documents"]
+    HTTP.put(f"{url}/api/v1/indexes/towns/documents/oslo.txt", content=OSLO)
+    wait_for(lambda: HTTP.get(f"{url}/api/v1/indexes").json())
+    (row,) = HTTP.get(f"{url}/api/v1/indexes/towns/documents").json()["documents"]
     address = f"{url}/indexes/towns/original?document={row['documents'][0]}"
-    served = httpx.get(address)
+    served = HTTP.get(address)
     assert (served.content, served.headers["content-disposition"][:10]) == (OSLO, "attachment")
     kept = tmp_path / "root" / "indexes" / "towns" / "files" / "oslo.txt"
     secret = kept.rename(tmp_path / "secret.txt")  # the same text, elsewhere
     kept.symlink_to(secret)
-    assert httpx.get(address).status_code == 404
+    assert HTTP.get(address).status_code == 404
