@@ -95,7 +95,7 @@ RULES = (
     Rule("POST PUT DELETE", r"(/api/v1)?/indexes/(?P<index>[^/]+)(/.*)?", TokenRole.CHANGE),
     Rule("GET", r"/api/v1/openapi\.json", TokenRole.READ),
     Rule("GET", r"(/api/v1)?/(jobs|runs|evaluations)(/.*)?", TokenRole.READ, of_some=False),
-    Rule("POST PUT DELETE", r"(/api/v1)?/(jobs|indexes|sql)(/.*)?", TokenRole.CHANGE, of_some=False),
+    Rule("POST PUT DELETE", r"(/api/v1)?/(jobs|indexes|sql|workers)(/.*)?", TokenRole.CHANGE, of_some=False),
 )
 
 

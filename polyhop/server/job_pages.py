@@ -78,7 +78,28 @@ def make_router(pages: Pages) -> APIRouter:
             request, "job_answer.html.jinja", **await service.run(lambda: _answer(service, job, question))
         )
 
+    _add_workers(router, service)
     return router
+
+
+def _add_workers(router: APIRouter, service: Service) -> None:
+    @router.post("/workers/{change}")
+    async def worker(request: Request, change: str) -> Response:
+        """Starts a worker for the queues of the open jobs, or stops the one that was started here."""
+        require_form(service, await request.form())
+        if change == "start":
+            await service.run(lambda: service.page_worker.start(_open_queues(service)))
+        elif change == "stop":
+            await service.run(service.page_worker.stop)
+        else:
+            raise ConfigurationError(f"Unknown change '{change[:30]}' of a worker; use start or stop.")
+        return RedirectResponse("/jobs", 303)
+
+
+def _open_queues(service: Service) -> set[str]:
+    """The queues of open jobs, and the default one."""
+    with open_questions(service.settings) as queue:
+        return {"default", *(job.queue for job in queue.jobs() if job.is_open)}
 
 
 def _looked(service: Service) -> tuple[list[JobRow], list[WorkerRow]]:

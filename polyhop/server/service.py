@@ -21,6 +21,7 @@ from polyhop.jobs import result_tables
 from polyhop.schemas.errors import ConfigurationError, PolyhopError
 from polyhop.schemas.settings import Settings
 from polyhop.server.access import CURRENT, RefusedError, TokenRole, require_index
+from polyhop.server.workers import PageWorker
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest, require_version
 from polyhop.warehouse.tables.filters import require_condition
@@ -179,6 +180,7 @@ class Service:
     Attributes:
         settings: Of the process.
         inbox_runs: Runs that take in added documents.
+        page_worker: Worker that a page starts and stops.
     """
 
     def __init__(self, settings: Settings, *, allows_changes: bool = False) -> None:
@@ -187,6 +189,7 @@ class Service:
         self.layout = Layout(settings.root)
         self._lanes: dict[str, _Lane] = {}
         self.inbox_runs = InboxRuns(settings)
+        self.page_worker = PageWorker(settings)
         self._threads = ThreadPoolExecutor(WORK_THREADS, thread_name_prefix="window")
         self._sql_threads = ThreadPoolExecutor(SQL_THREADS, thread_name_prefix="sql")
         self._sql = QueryProcesses(settings.sql_memory_mb)
@@ -297,6 +300,7 @@ class Service:
         self._sql.close()
         self._threads.shutdown(wait=True)
         self.inbox_runs.close()
+        self.page_worker.stop()
         for lane in self._lanes.values():
             lane.close()
         self._lanes.clear()
