@@ -31,7 +31,7 @@ class PageWorker:
                 return
             changed = flatten(self._settings.model_dump(mode="json", exclude_unset=True))
             command = [sys.executable, "-P", "-m", "polyhop.cli", "worker", "--queues", ",".join(sorted(queues))]
-            # in a session of its own: Ctrl-C reaches the server, which stops it
+            # a separate session: Ctrl-C reaches the server, which stops it
             self._process = subprocess.Popen(  # noqa: S603 - our own command, by this very interpreter
                 command,
                 env=os.environ | as_environment(changed),
