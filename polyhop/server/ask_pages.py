@@ -12,7 +12,7 @@ from polyhop.pages.answer_page import answer_parts, material_of
 from polyhop.schemas.errors import MAX_QUESTION_CHARACTERS, ConfigurationError, PolyhopError, UnknownIdError
 from polyhop.server.access import CURRENT, Tokens
 from polyhop.server.api import MAX_PASSAGES
-from polyhop.server.guard import COOKIE, LOGIN
+from polyhop.server.guard import COOKIE, LOGIN, csrf_token
 from polyhop.server.pages import Pages, index_link, require_form
 from polyhop.server.problems import status_of
 from polyhop.server.service import Asked, Service, parameter_pairs
@@ -61,12 +61,21 @@ def make_router(pages: Pages, tokens: Tokens) -> APIRouter:
                 version = context["answers"][0]["document"]["version"]
                 kept = {name: value for name, value in form.items() if value} | {"version": version}
                 context["link"] = f"/ask?{urlencode(kept)}"
+                own = {"csrf": csrf_token() if service.allows_changes else "", "link": context["link"]}
+                own |= {name: form[name] for name in ("index", "question", "strategy")}
+                for one in context["answers"]:
+                    one["after"] = own | {"context": one["context"]}
             except PolyhopError as error:
                 context["sentence"], status = str(error), status_of(error)
         context["strategies"] = await service.run(service.servable_strategies)
         context["versions"] = published_versions(service.layout.index(form["index"])) if form["index"] in names else []
         return pages.page(request, "ask.html.jinja", status, **context)
 
+    _add_feedback(router, service)
+    return router
+
+
+def _add_feedback(router: APIRouter, service: Service) -> None:
     @router.post("/indexes/{index}/feedback")
     async def judged(request: Request, index: str) -> Response:
         """Keeps what a person says of an answer; the browser returns to it."""
@@ -87,8 +96,6 @@ def make_router(pages: Pages, tokens: Tokens) -> APIRouter:
         await service.run(lambda: save_feedback(folder, given["question"], **labels, **passages))
         back = str(form.get("back", ""))
         return RedirectResponse(f"{back}&judged=yes" if back.startswith("/ask?") else "/ask", 303)
-
-    return router
 
 
 async def answered(service: Service, form: Mapping[str, str], strategy: str, prefix: str) -> dict[str, Any]:

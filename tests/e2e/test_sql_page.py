@@ -62,7 +62,7 @@ def test_a_label_and_a_number_in_each_row_are_a_chart(demo_root: Path) -> None:
     "query", ["SELECT 'a' AS x, -1 AS y UNION ALL SELECT 'b', 2", "FROM range(5)", "SELECT 'a', 1"]
 )
 def test_other_results_have_no_chart(demo_root: Path, query: str) -> None:
-    assert 'class="bars"' not in page(demo_root, query).text
+    assert 'class="chart"' not in page(demo_root, query).text
 
 
 def test_downloads_hold_all_rows_of_a_result_that_the_page_shortens(demo_root: Path) -> None:
