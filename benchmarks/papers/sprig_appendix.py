@@ -205,7 +205,7 @@ def answers_table(given: argparse.Namespace) -> Rows:
     common = ("--index", "answers", "--root", root, "--json")
     index = (*polyhop, "index", corpus, *common, "--set", f"strategies={','.join(methods)}")
     subprocess.run(index, stdout=subprocess.PIPE, check=True)
-    asked = (*polyhop, "eval", given.questions, *common, "--reader", "rules", "--no-store")
+    asked = (*polyhop, "eval", given.questions, *common, "--reader", "spans", "--no-store")
     done = subprocess.run((*asked, "--strategies", ",".join(methods)), stdout=subprocess.PIPE, check=True)
     report = json.loads(done.stdout)["strategies"]
     keys = ("em", "f1", "recall@10")
