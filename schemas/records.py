@@ -331,7 +331,8 @@ Source = Path | GraphServer  # A file or folder, or a graph database.
 def source_of(text: str) -> Path | GraphServer:
     """A source as options, forms and manifests name it."""
     scheme, separator, _ = text.partition("://")
-    is_sparql = scheme.lower() in SPARQL_SCHEMES
+    # an address that ends in the name of a file is that of a file, which is not downloaded
+    is_sparql = scheme.lower() in SPARQL_SCHEMES and "." not in urlsplit(text).path.rpartition("/")[2]
     if not separator or not (is_sparql or scheme.lower() in SERVER_SCHEMES):
         return Path(text)
     if "@" in urlsplit(text).netloc or (is_sparql and "?" in text):

@@ -1,10 +1,12 @@
 """The papers' tables that need a language model: QASA's, PropRAG's on its propositions, HubLink's with its reader.
 
 Run: uv run python benchmarks/papers/with_a_model.py FOLDER --model openai/gpt-4o-mini [--yes]
-Without --yes it says what all of it may cost at most, and asks nobody. A corpus and a knowledge graph are indexed with
-the model (entities, relations, propositions, resolution, texts of paths), then each table is one evaluation. What is
-done is kept: FOLDER/tables/NAME.json and .md are not made again, and every reply is cached, so that a run that was
-stopped goes on where it was. Data: ../shared/data, or --corpus, --questions, --graph and --graph-questions.
+or:  uv run --group llama python benchmarks/papers/with_a_model.py FOLDER --local [--yes]
+Without --yes it says what all of it may cost at most, and asks nobody. --local starts llama.cpp's server with a model
+of 1.5 billion parameters (local_model.py) and says how many hours of one core it may take. A corpus and a knowledge
+graph are indexed with the model (entities, relations, propositions, resolution, texts of paths), then each table is one
+evaluation. What is done is kept: FOLDER/tables/NAME.json and .md are not made again, and every reply is cached, so that
+a run that was stopped goes on where it was. Data: ../shared/data, or --corpus, --questions, --graph, --graph-questions.
 Source: algorithms.md 1.7 (QASA), 3.10 (PropRAG), 4.10 (HubLink).
 """
 
@@ -15,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from local_model import MODEL, PROMPT_SPEED, REPLY_SPEED, LocalModel
 
 from polyhop.flows.evaluate import run_evaluation
 from polyhop.flows.index import run_index
@@ -119,16 +123,33 @@ def _kept(path: Path) -> Any:
         return None
 
 
-def prices(recipe: Recipe, names: Sequence[str]) -> list[tuple[str, int, int, float | None]]:
-    """(what, calls, tokens, USD or None) of indexes and tables that are not there; readers at their longest prompts.
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Calls, tokens and USD (None: no price is known) that an index or a table takes at most."""
+
+    what: str
+    calls: int
+    prompt_tokens: int
+    reply_tokens: int
+    cost: float | None
+
+    @property
+    def hours(self) -> float:
+        """Hours of one core with the local model."""
+        return (self.prompt_tokens / PROMPT_SPEED + self.reply_tokens / REPLY_SPEED) / 3600
+
+
+def prices(recipe: Recipe, names: Sequence[str]) -> list[Price]:
+    """What indexes and tables that are not there take, readers at their longest prompts.
 
     What is cached costs less; what is asked about only once names are extracted is in none of them (`polyhop plan`).
     """
-    rows: list[tuple[str, int, int, float | None]] = []
+    rows: list[Price] = []
     for kind in dict.fromkeys(TABLES[name].kind for name in names):
         planned = plan_index(recipe.settings_of(kind), recipe.sources[kind][0], kind=kind).to_json()
-        cost, tokens = planned["cost_usd"], planned["prompt_tokens"] + planned["completion_tokens"]
-        rows.append((f"index of the {kind}", planned["calls"], tokens, None if cost is None else cost["high"]))
+        high = None if planned["cost_usd"] is None else planned["cost_usd"]["high"]
+        tokens = planned["prompt_tokens"], planned["completion_tokens"]
+        rows.append(Price(f"index of the {kind}", planned["calls"], *tokens, high))
     price = price_of(recipe.settings.models.read, recipe.settings.models)
     for name in names:
         table = TABLES[name]
@@ -143,7 +164,7 @@ def prices(recipe: Recipe, names: Sequence[str]) -> list[tuple[str, int, int, fl
             reply += count * (bounds["completion_tokens"] if bounds else ANSWER_TOKENS)
         calls, prompt = calls + count, prompt + count * NAMING_TOKENS
         cost = None if price is None else (prompt * price[0] + reply * price[1]) / 1_000_000
-        rows.append((name, calls, prompt + reply, cost))
+        rows.append(Price(name, calls, prompt, reply, cost))
     return rows
 
 
@@ -164,8 +185,8 @@ def make(recipe: Recipe, names: Sequence[str]) -> None:
             sample=recipe.sample,
         )
         with progress() as update:
-            report = run_evaluation(recipe.settings_of(table.kind, table.read_passages), request, update).report
-        document = {"task": recipe.task(name), "version": report["version"], "n": report["n"], "rows": rows_of(report)}
+            said = run_evaluation(recipe.settings_of(table.kind, table.read_passages), request, update).report
+        document = {"task": recipe.task(name), "version": said["version"], "n": said["n"], "rows": rows_of(said)}
         folder = recipe.folder / "tables"
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / f"{name}.md", markdown(name, document).encode())
@@ -209,13 +230,30 @@ def _cell(mean: float | None, bounds: Mapping[str, float] | None) -> str:
     return f"{mean:.3f}" + (f" [{bounds['low']:.3f}, {bounds['high']:.3f}]" if bounds else "")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Says what it costs, and with --yes makes what is missing."""
+def small_corpus(folder: Path, corpus: Path, questions: Path, size: int, asked: int) -> tuple[Path, Path]:
+    """The first `asked` questions, and their supporting passages with the first others of the corpus, `size` in all."""
+    rows = [json.loads(line) for line in corpus.read_text("utf-8").splitlines()]
+    chosen = [json.loads(line) for line in questions.read_text("utf-8").splitlines()][:asked]
+    needed = {passage for row in chosen for passage in row["supporting"]}
+    others = [row["id"] for row in rows if row["id"] not in needed][: max(size - len(needed), 0)]
+    kept = [row for row in rows if row["id"] in needed.union(others)]
+    paths = folder / f"corpus-{size}.jsonl", folder / f"questions-{asked}.jsonl"
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, own in zip(paths, (kept, chosen), strict=True):
+        write_whole(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in own).encode())
+    return paths
+
+
+def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """What the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--model", required=True, help="as litellm names it; for every step")
+    model = parser.add_mutually_exclusive_group(required=True)
+    model.add_argument("--model", help="as litellm names it; for every step")
+    model.add_argument("--local", action="store_true", help="the model of local_model.py, on one core")
     parser.add_argument("--tables", default=",".join(TABLES))
     parser.add_argument("--sample", type=int, help="ask that many of the questions, chosen at random")
+    parser.add_argument("--passages", type=int, help="index so many: of the first questions, --sample of them")
     parser.add_argument("--corpus", type=Path, default=DATA / "musique100" / "corpus.jsonl")
     parser.add_argument("--questions", type=Path, default=DATA / "musique100" / "questions.jsonl")
     parser.add_argument("--graph", type=Path, default=DATA / "orkg" / "triples.jsonl")
@@ -223,36 +261,63 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--set", action="append", default=[], help="a setting, name=value; may be repeated")
     parser.add_argument("--yes", action="store_true", help="spend it")
     given = parser.parse_args(arguments)
-    steps = {"extraction.extractor": "model", "resolution.method": "model", "hubs.textualiser": "model"}
-    names = {"models.extract": given.model, "models.read": given.model, "models.name_questions": True}
-    more = dict(one.split("=", 1) for one in given.set)
-    settings = load_settings({**steps, **names, **more, "root": str(given.folder / "root")})
     unknown = [name for name in given.tables.split(",") if name not in TABLES]
     if unknown:
         parser.error(f"unknown tables: {', '.join(unknown)}; known are {', '.join(TABLES)}")
-    sources: dict[SourceKind, tuple[Path, Path]] = {
-        "corpus": (given.corpus, given.questions),
-        "graph": (given.graph, given.graph_questions),
-    }
-    recipe = Recipe(given.folder, settings, sources, given.tables.split(","), given.sample)
+    if given.passages and not given.sample:
+        parser.error("--passages needs --sample")
+    return given
+
+
+def recipe_of(given: argparse.Namespace, server: LocalModel | None) -> Recipe:
+    """What to make, with the server's address as the model's."""
+    steps = {"extraction.extractor": "model", "resolution.method": "model", "hubs.textualiser": "model"}
+    model = MODEL if given.local else given.model
+    names = {"models.extract": model, "models.read": model, "models.name_questions": True}
+    local = {"models.price": "0,0,0", "models.concurrency": 1, "models.timeout_seconds": 1800} if given.local else {}
+    address = {"models.api_base": server.url} if server is not None else {}
+    more = dict(one.split("=", 1) for one in given.set)
+    settings = load_settings({**steps, **names, **local, **address, **more, "root": str(given.folder / "root")})
+    files = given.corpus, given.questions
+    if given.passages:
+        files = small_corpus(given.folder, *files, given.passages, given.sample)
+    sources: dict[SourceKind, tuple[Path, Path]] = {"corpus": files, "graph": (given.graph, given.graph_questions)}
+    return Recipe(given.folder, settings, sources, given.tables.split(","), given.sample)
+
+
+def print_prices(rows: Sequence[Price], *, is_local: bool) -> None:
+    """Prints what each index and table takes at most, and all of them."""
+    table = [[one.what, one.calls, one.prompt_tokens + one.reply_tokens, cost_words(one.cost)] for one in rows]
+    print_table(["at most", "calls", "tokens", "cost"], table)
+    known = [one.cost for one in rows if one.cost is not None]
+    total = sum(known) if len(known) == len(rows) else None
+    print_line(f"In all {cost_words(total)}, besides resolution.")
+    if is_local:
+        print_line(f"At most {sum(one.hours for one in rows):.1f} hours of one core.")
+    else:
+        print_line("--set max_cost_usd=N bounds each index run, and the tables together.")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Says what it costs, and with --yes makes what is missing."""
+    given = parsed(arguments)
+    recipe = recipe_of(given, None)
     missing = recipe.missing()
     for name in recipe.tables:
         if name not in missing:
             print_line(f"{name} is there: {given.folder / 'tables' / name}.md")
     if not missing:
         return 0
-    rows = prices(recipe, missing)
-    print_table(
-        ["at most", "calls", "tokens", "cost"], [[what, n, tokens, cost_words(cost)] for what, n, tokens, cost in rows]
-    )
-    known = [cost for *_, cost in rows if cost is not None]
-    total = sum(known) if len(known) == len(rows) else None
-    print_line(f"In all {cost_words(total)}, besides resolution.")
-    print_line("--set max_cost_usd=N bounds each index run, and the tables together.")
+    print_prices(prices(recipe, missing), is_local=given.local)
     if not given.yes:
         print_line("Nothing was asked. Run it again with --yes.")
         return 2
-    make(recipe, missing)
+    server = LocalModel(given.folder) if given.local else None
+    try:
+        make(recipe_of(given, server), missing)
+    finally:
+        if server is not None:
+            server.stop()
     return 0
 
 

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import time
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
 
 from annotated_types import Ge, Le
 from fastapi import APIRouter, Request
@@ -53,10 +54,13 @@ def _add_evaluations(router: APIRouter, pages: Pages) -> None:
         return pages.page(request, "evaluations_compared.html.jinja", changes=changes, columns=CHANGED, rows=rows)
 
     @router.get("/evaluations/{run}")
-    async def evaluation(request: Request, run: _Run) -> Response:
+    async def evaluation(request: Request, run: _Run, strategy: str = "") -> Response:
         stored = await service.run(lambda: stored_run(service.settings, run))
         rows = strategy_rows(stored)
-        return pages.page(request, "evaluation.html.jinja", run=run, stored=stored, rows=rows, facts=stored_row(stored))
+        chosen = strategy if strategy in stored.run["strategies"] else rows[0]["strategy"] if rows else ""
+        missed = await service.run(lambda: missed_questions(stored.question_rows(), chosen))
+        shown = {"facts": stored_row(stored), "chosen": chosen, "missed": missed[:ROWS], "missed_count": len(missed)}
+        return pages.page(request, "evaluation.html.jinja", run=run, stored=stored, rows=rows, **shown)
 
     @router.get("/evaluations/{run}/report")
     async def report(run: _Run) -> Response:
@@ -65,6 +69,16 @@ def _add_evaluations(router: APIRouter, pages: Pages) -> None:
         if not path.is_file():
             raise UnknownIdError(f"Evaluation {run} has no report.")
         return FileResponse(path, media_type="text/html", headers={"content-security-policy": REPORT_POLICY})
+
+
+def missed_questions(rows: Iterable[Mapping[str, Any]], strategy: str) -> list[Mapping[str, Any]]:
+    """The questions of a strategy whose first five passages lack a supporting one, or whose guess is not exact."""
+
+    def lost(row: Mapping[str, Any]) -> float:
+        return float(sum(1 - row[metric] for metric in ("recall@5", "em") if row.get(metric) is not None))
+
+    own = [row for row in rows if row["strategy"] == strategy and lost(row) > 0]
+    return sorted(own, key=lost, reverse=True)
 
 
 def _add_health(router: APIRouter, pages: Pages) -> None:

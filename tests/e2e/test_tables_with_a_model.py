@@ -1,13 +1,14 @@
 """benchmarks/papers/with_a_model.py: its price first, then every table, each kept, with a model over real HTTP."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from scripted_server import ModelServer
 from small_indexes import Rows, record, write_rows
-from with_a_model import TABLES, main
+from with_a_model import TABLES, main, small_corpus
 
 from polyhop.warehouse.open_models import close_encoders, current_run
 
@@ -73,6 +74,35 @@ def test_the_price_comes_first_and_nothing_is_asked_without_yes(
     assert "unknown" not in said
     assert model_server.requests == []
     assert not (tmp_path / "made" / "tables").exists()
+
+
+def test_the_local_model_says_its_hours_first_and_starts_nothing_without_yes(
+    tmp_path: Path, model_server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = arguments(tmp_path, model_server)
+    model = given.index("--model")
+    local = [*given[:model], "--local", *given[model + 2 :], "--passages", "4", "--sample", "2"]
+    assert main(local) == 2
+    said = capsys.readouterr().out
+    assert re.search(r"At most \d+\.\d hours of one core\.", said)
+    made = {path.name for path in (tmp_path / "made").iterdir()}
+    assert made == {"root", "corpus-4.jsonl", "questions-2.jsonl"}  # no model's file
+
+
+def test_a_small_corpus_holds_what_its_questions_need(tmp_path: Path) -> None:
+    corpus = write_rows(tmp_path / "all.jsonl", [record(f"p{n}", f"T{n}", "x") for n in range(9)])
+    questions = write_rows(
+        tmp_path / "asked.jsonl", [question(str(n), "Who?", "x", supporting=[f"p{8 - n}"]) for n in range(4)]
+    )
+    paths = small_corpus(tmp_path / "made", corpus, questions, 5, 2)
+    kept, asked = ([json.loads(line)["id"] for line in path.read_text("utf-8").splitlines()] for path in paths)
+    assert (kept, asked) == (["p0", "p1", "p2", "p7", "p8"], ["0", "1"])
+
+
+def test_a_size_without_a_sample_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([str(tmp_path), "--local", "--passages", "4"])
+    assert "--passages needs --sample" in capsys.readouterr().err
 
 
 @pytest.mark.rare

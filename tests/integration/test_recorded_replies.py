@@ -20,11 +20,11 @@ from polyhop.warehouse.open_models import current_run
 from polyhop.warehouse.tables.query import query_rows
 
 _AS_IS = {"kg.extract": 8, "prop.entities": 3, "hub.path_text": 1, "qa.answer": 1, "qa.chains": 19}
-_AS_IS |= {"qa.closed_book": 20, "hub.components": 20, "hub.partial": 20, "hub.final": 9, "hub.filter": 9}
+_AS_IS |= {"qa.closed_book": 20, "hub.components": 20, "hub.partial": 20, "hub.final": 9, "hub.filter": 8}
 READ = {(task, "as_is"): count for task, count in _AS_IS.items()}
 """Replies that were accepted, by task and help."""
 REFUSED = {"kg.extract": 32, "prop.entities": 37, "prop.propositions": 3, "kg.resolve": 22, "hub.path_text": 10}
-REFUSED |= {"query.entities": 20, "qa.answer": 19, "qa.chains": 1}
+REFUSED |= {"query.entities": 20, "qa.answer": 19, "qa.chains": 1, "hub.filter": 1}
 """Units without a usable reply, by task: all were cut at their limit."""
 LEDGER = [
     ("kg.extract", "done", "", 8, 3387, 492),
