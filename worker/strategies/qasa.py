@@ -97,11 +97,12 @@ class EmbeddedEngine:
         seeded = time.perf_counter()
         named = start = {seed.entity: seed.activation for seed in seeds}
         gates = None if self._passages is None else self._passage_gates(self._passages, question)
-        for _ in range(rules.passes):
+        for left in reversed(range(rules.passes)):
             nodes, activations = spread(self._nodes, self._vectors, question.vector, start, rules.spread, gates)
             count = int(np.searchsorted(nodes, len(self._vectors)))  # nodes behind the entities are passages
             entities, values = nodes[:count], activations[:count]
-            start = next_seeds(entities, values, named, rules.pass_seeds)
+            if left:
+                start = next_seeds(entities, values, named, rules.pass_seeds)
         passages = None if gates is None else (nodes[count:] - len(self._vectors), activations[count:])
         found = best_chains(self._graph, entities, values, named, rules.chains)
         seconds = {"seed": seeded - begun, "traversal": time.perf_counter() - seeded}
