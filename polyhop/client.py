@@ -4,9 +4,9 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -151,24 +151,16 @@ class RemoteIndex(AbstractContextManager["RemoteIndex"]):
         if rows or not files:
             content, headers = json.dumps({"records": rows}, default=str), {"content-type": "application/json"}
             bodies.append({"content": content, "headers": headers})
-        try:
+        with _reading():
             bodies += [{"content": path.read_bytes(), "params": {"file": path.name}} for path in files]
-        except OSError as error:
-            raise errors.SourceError(
-                f"{error.filename} cannot be read ({error.strerror}); nothing was sent."
-            ) from error
         runs = [self._started("POST", f"{self._path}/documents", **body) for body in bodies]
         return self._awaited(runs, wait=wait)
 
     def put(self, document_id: str, content: "Content", *, wait: bool = True) -> "InboxRun":
         """Adds or replaces one document, as `Index.put`; its content is sent whole."""
         if isinstance(content, Path):
-            try:
+            with _reading():
                 content = content.read_bytes()
-            except OSError as error:
-                raise errors.SourceError(
-                    f"{error.filename} cannot be read ({error.strerror}); nothing was sent."
-                ) from error
         body = content if isinstance(content, bytes) else json.dumps(content, default=str)
         return self._awaited([self._started("PUT", self._document(document_id), content=body)], wait=wait)
 
@@ -292,3 +284,12 @@ def connect(url: str, index: str = "", *, token: str | None = None, timeout_seco
         StoreUnavailableError: If the server cannot be reached.
     """
     return RemoteIndex(url, index, token, timeout_seconds)
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Turns an error of reading a file that is to be sent into a SourceError."""
+    try:
+        yield
+    except OSError as error:
+        raise errors.SourceError(f"{error.filename} cannot be read ({error.strerror}); nothing was sent.") from error

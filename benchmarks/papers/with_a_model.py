@@ -2,7 +2,7 @@
 
 Run: uv run python benchmarks/papers/with_a_model.py FOLDER --model openai/gpt-4o-mini [--yes]
 or:  uv run --group llama python benchmarks/papers/with_a_model.py FOLDER --local [--yes]
-Without --yes it says what all of it may cost at most, and asks nobody. --local starts llama.cpp's server with a model
+Without --yes it says what all of it may cost at most, and asks no model. --local starts llama.cpp's server with a model
 of 1.5 billion parameters (local_model.py) and says how many hours of one core it may take. A corpus and a knowledge
 graph are indexed with the model (entities, relations, propositions, resolution, texts of paths), then each table is one
 evaluation. What is done is kept: FOLDER/tables/NAME.json and .md are not made again, and every reply is cached, so that
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from local_model import MODEL, PROMPT_SPEED, REPLY_SPEED, LocalModel
+from local_model import MODEL, PROMPT_SPEED, REPLY_SPEED, LlamaServer, assembled
 
 from polyhop.flows.evaluate import run_evaluation
 from polyhop.flows.index import run_index
@@ -86,7 +86,7 @@ STRATEGIES_OF: Mapping[SourceKind, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What to make of which data, and where."""
+    """The tables to make, their data and their folder."""
 
     folder: Path
     settings: Settings
@@ -140,7 +140,7 @@ class Price:
 
 
 def prices(recipe: Recipe, names: Sequence[str]) -> list[Price]:
-    """What indexes and tables that are not there take, readers at their longest prompts.
+    """Prices of the indexes and tables that are missing, readers at their longest prompts.
 
     What is cached costs less; what is asked about only once names are extracted is in none of them (`polyhop plan`).
     """
@@ -245,7 +245,7 @@ def small_corpus(folder: Path, corpus: Path, questions: Path, size: int, asked: 
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """What the command line says."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     model = parser.add_mutually_exclusive_group(required=True)
@@ -269,8 +269,8 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     return given
 
 
-def recipe_of(given: argparse.Namespace, server: LocalModel | None) -> Recipe:
-    """What to make, with the server's address as the model's."""
+def recipe_of(given: argparse.Namespace, server: LlamaServer | None) -> Recipe:
+    """The recipe of a command line, with the server's address as the model's."""
     steps = {"extraction.extractor": "model", "resolution.method": "model", "hubs.textualiser": "model"}
     model = MODEL if given.local else given.model
     names = {"models.extract": model, "models.read": model, "models.name_questions": True}
@@ -312,7 +312,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given.yes:
         print_line("Nothing was asked. Run it again with --yes.")
         return 2
-    server = LocalModel(given.folder) if given.local else None
+    server = LlamaServer(given.folder, assembled(given.folder)) if given.local else None
     try:
         make(recipe_of(given, server), missing)
     finally:

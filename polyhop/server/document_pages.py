@@ -68,7 +68,7 @@ def _add_first(router: APIRouter, pages: Pages) -> None:
 
         def work() -> None:
             service.layout.index(name)  # raises if it cannot be a name
-            if name in {*service.index_names(), *service.layout.begun_names()}:
+            if name in {*service.index_names(), *service.begun_names()}:
                 raise ConfigurationError(f"There is an index '{name}'; add documents on its page, or use another name.")
             add_files(service.settings, name, _named(form))
             service.inbox_runs.start(name)
@@ -151,7 +151,7 @@ async def document_page(
     first = ROWS * (max(1, min(page, 10**6)) - 1)
 
     def read() -> dict[str, Any]:
-        if index not in {*service.index_names(), *service.layout.begun_names()}:
+        if index not in {*service.index_names(), *service.begun_names()}:
             raise UnknownIndexError(index, service.index_names(), str(service.layout.root))
         found = document_rows(service.settings, index)
         rows = [row for row in found["documents"] if not state or row["state"] == state]

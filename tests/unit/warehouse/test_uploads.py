@@ -1,4 +1,4 @@
-"""Uploaded files: what is kept, what is refused so that nothing is kept, and what a run is told of changes."""
+"""Uploaded files: what is kept, what is refused so that nothing is kept, and how a run learns of changes."""
 
 import io
 import stat
