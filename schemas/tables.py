@@ -471,7 +471,7 @@ EXTRACTION_LEDGER = Table(
         count("attempts", "calls made for it in all runs"),
         text_column(
             "rung",
-            "repair that the reply needed: as_is, unwrapped, repaired, reasked; empty without a reply",
+            "repair that the reply needed: as_is, unwrapped, repaired, reasked, cut; empty without a reply",
         ),
         text_column("error_class", "what ended it, or what was malformed; empty if nothing"),
         text_column("error", "one sentence, or empty"),

@@ -175,9 +175,9 @@ def questions(folder: str = "") -> Questions:
     names = (KG_EXTRACT, PROP_ENTITIES, PROP_PROPOSITIONS)
     kg, entities, propositions = read_prompts([_PROMPTS / f"{name}.md" for name in names], folder)
     return Questions(
-        ChatTask(KG_EXTRACT, kg, KgReply, output_per_input=3.0),
-        ChatTask(PROP_ENTITIES, entities, PhrasesReply, output_per_input=0.5),
-        ChatTask(PROP_PROPOSITIONS, propositions, PropositionsReply, output_per_input=3.0),
+        ChatTask(KG_EXTRACT, kg, KgReply, output_per_input=3.0, is_list=True),
+        ChatTask(PROP_ENTITIES, entities, PhrasesReply, output_per_input=0.5, is_list=True),
+        ChatTask(PROP_PROPOSITIONS, propositions, PropositionsReply, output_per_input=3.0, is_list=True),
     )
 
 

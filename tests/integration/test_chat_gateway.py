@@ -163,6 +163,27 @@ def test_what_becomes_of_a_request(model_server: Any, gateway: Open, naps: list[
     assert SAID.get(script, "").format(url=model_server.url) in outcome.error
 
 
+LISTS = ChatTask("prop.entities", PROMPT, Names, max_output_tokens=500, is_list=True)
+
+
+def test_whole_items_of_a_list_that_was_cut_twice_are_used(model_server: Any, gateway: Open) -> None:
+    model_server.play(*[{"kind": "length", "cut": 0.5}] * 2)
+    (outcome,) = gateway().ask([ChatRequest(LISTS, "unit", (("passage", TEXT),))])
+    assert (outcome.reply, outcome.repair, outcome.attempts) == (Names(entities=GOOD[:1]), Repair.CUT, 2)
+
+
+@pytest.mark.parametrize(("factor", "calls"), [(1, 0), (2, 1)], ids=["the same limit", "a higher limit"])
+def test_a_list_that_was_cut_is_asked_for_again_under_a_higher_limit(
+    model_server: Any, gateway: Open, factor: int, calls: int
+) -> None:
+    model_server.play(CUT, CUT)
+    request, chat = ChatRequest(LISTS, "unit", (("passage", TEXT),)), gateway()
+    usage = chat.ask([request])[0].usage
+    given = ModelSettings(api_base=model_server.url, max_reply_tokens=factor * usage.completion_tokens // usage.calls)
+    (outcome,) = Chat("openai/test-model", given, chat._replies, Budget(None, None)).ask([request])
+    assert (len(model_server.requests) - 2, outcome.repair) == (calls, Repair.AS_IS if calls else Repair.CUT)
+
+
 @pytest.mark.parametrize("kind", ["seconds", "date"])
 def test_retry_after_is_honoured(model_server: Any, gateway: Open, naps: list[float], kind: str) -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=20), usegmt=True)

