@@ -147,11 +147,28 @@ def _last_word(name: str) -> str:
 
 def with_normal_form(name: str) -> str:
     """A name with its legal forms at the end in normal form: `Enel s·p·a` of `Enel S.p.A.`."""
-    found: list[str] = []
+    bare, forms = _parted(name)
+    return " ".join((bare, *forms)) if forms else name
+
+
+_ALSO_ELSEWHERE = frozenset(("a·s", "d·d", "kg", "l·p", "s·e", "zrt"))
+
+
+def names_company(name: str) -> bool:
+    """Returns whether a name ends with a legal form that persons, works and places do not have.
+
+    Such are `John Alton, A.S.`, `Robert Hovenden D.D.`, `Duke of Lennox KG`, `Avenue SE` and `Windows RT`.
+    """
+    return not _ALSO_ELSEWHERE.issuperset(_parted(name)[1])
+
+
+def _parted(name: str) -> tuple[str, list[str]]:
+    """A name without the legal forms at its end, and these in normal form."""
+    forms: list[str] = []
     while name.strip() and _last_word(name) in _last_words() and (match := _ending().search(name)):
-        found.insert(0, LEGAL_FORMS[int(str(match.lastgroup)[1:])].word)
+        forms.insert(0, LEGAL_FORMS[int(str(match.lastgroup)[1:])].word)
         name = name[: match.start()]
-    return " ".join((name, *found)) if found else name
+    return name, forms
 
 
 _TOKEN = re.compile(r"[^\W_]+")

@@ -4,7 +4,7 @@ Source: algorithms.md 0.8 (F-NER, F-REL, F-DESC, F-PROP), 2B.1 (c).
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
@@ -12,6 +12,7 @@ from typing import TypeVar
 from polyhop.schemas import types
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.languages import AUTO, ENGLISH, detected
+from polyhop.schemas.legal_forms import names_company
 from polyhop.schemas.names import NameFinder, name_tokens, split_sentences, title_forms
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.records import Passage
@@ -116,6 +117,7 @@ def page_of_names(
 
     rows = title_rows(passage, extractor)
     _add_names(rows, names, homes, extractor)
+    _type_companies(rows.values())
     known = list(rows)
     _add_values(rows, dates, "DATE", sentences, extractor)
     _add_values(rows, find_numbers(passage.text, dates), "NUMBER", sentences, extractor)
@@ -186,6 +188,17 @@ def _add_names(rows: dict[str, ExtractedEntity], names: FoundNames, homes: Seque
         rows[key].add_votes(votes)
 
 
+_FIRST_KEPT, _OTHER = CLASSES.index("LOCATION"), CLASSES.index(OTHER)  # classes that a legal form does not change
+
+
+def _type_companies(rows: Iterable[ExtractedEntity]) -> None:
+    """Types names that end with a company's legal form, unless most votes are for a place, a work or an event."""
+    for row in rows:
+        is_judged = row.votes and row.confidence == UNTYPED
+        if is_judged and names_company(row.surface) and max(row.votes[_FIRST_KEPT:_OTHER]) < _SURE * sum(row.votes):
+            row.type, row.confidence = types.ORGANIZATION, types.DEFINED
+
+
 def _add_values(
     rows: dict[str, ExtractedEntity], values: Found, kind: str, sentences: Sequence[tuple[int, int]], extractor: str
 ) -> None:
@@ -244,6 +257,7 @@ class PassageRules:
                 judged = _judged(page.passage, found, text, answer)
                 for mention in found.in_text:
                     page.rows[mention.key].add_votes(judged.votes.get((mention.start, mention.end)))
+                _type_companies(page.rows.values())
 
     def _find(self, passage: Passage) -> FoundNames:
         return find_names(passage, self.finder)

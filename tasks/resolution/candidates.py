@@ -5,11 +5,12 @@ checked before anything is merged; a call that failed merges nothing. Source: al
 """
 
 import json
+import re
 import string
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from heapq import heapify, heappop, heappush
 from itertools import chain, pairwise, permutations
 from pathlib import Path
@@ -59,13 +60,20 @@ class Name:
 
     @property
     def tokens(self) -> frozenset[str]:
-        """Words of the name without punctuation around them. Source: algorithms.md 1.4, step 1."""
+        """Words of the name without punctuation around them, but that of `C++` and `C#`.
+
+        Source: algorithms.md 1.4, step 1.
+        """
         return _tokens(self.form)
+
+
+_LETTER_WITH_SIGNS = r"^[a-z](\+\+|#)$"  # as in NAME_WORD of schemas/names.py
 
 
 @lru_cache(1 << 16)  # chosen: names that are compared with each other are looked at one after the other
 def _tokens(form: str) -> frozenset[str]:
-    return frozenset({word.strip(string.punctuation) for word in form.split()} - {""})
+    is_kept = partial(re.match, _LETTER_WITH_SIGNS)
+    return frozenset({word if is_kept(word) else word.strip(string.punctuation) for word in form.split()} - {""})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +108,9 @@ def words_of(forms: pa.Array, types: pa.Array, is_guess: NDArray[np.bool_]) -> N
     written = pc.split_pattern(forms.take(pa.array(chosen)), " ")
     words_as_written = written.flatten().dictionary_encode()
     # The number of each word without its punctuation, -1 for punctuation alone.
-    bare = pc.utf8_trim(words_as_written.dictionary, characters=string.punctuation)
+    distinct_words = words_as_written.dictionary
+    is_kept = pc.match_substring_regex(distinct_words, pattern=_LETTER_WITH_SIGNS)
+    bare = pc.if_else(is_kept, distinct_words, pc.utf8_trim(distinct_words, characters=string.punctuation))
     vocabulary = pc.unique(bare.filter(pc.not_equal(bare, ""))).sort()
     found = np.asarray(pc.index_in(bare, vocabulary).fill_null(-1), dtype=np.int64)[words_as_written.indices]
     owners = np.repeat(chosen, written.value_lengths())

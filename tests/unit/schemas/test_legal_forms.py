@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from small_indexes import indexed
 
-from polyhop.schemas.legal_forms import FORM_NAMES, LEGAL_FORMS, with_normal_form
+from polyhop.schemas.legal_forms import FORM_NAMES, LEGAL_FORMS, names_company, with_normal_form
 from polyhop.schemas.names import NameFinder
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import fold
@@ -74,6 +74,14 @@ def test_a_company_is_one_entity_with_and_without_its_legal_form(case: str, tmp_
 )
 def test_a_legal_form_at_the_end_of_a_name_has_a_normal_form(name: str, normal: str) -> None:
     assert with_normal_form(name) == normal
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("Enel S.p.A.", True), ("GmbH", False), ("Falkner KG", False), ("Falkner GmbH & Co. KG", True), ("Ada", False)],
+)
+def test_a_legal_form_names_a_company_unless_others_have_it_too(name: str, expected: bool) -> None:
+    assert names_company(name) == expected
 
 
 @pytest.mark.parametrize("spelling", [spelling for form in LEGAL_FORMS for spelling in form.spellings])

@@ -13,6 +13,7 @@ from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.extraction.rows import BatchPages, ExtractedPassage
 from polyhop.tasks.extraction.rules import PassageRules
+from polyhop.tasks.extraction.stated import VALUE_TYPES
 from polyhop.warehouse.models.local_encoder import LocalEncoder, TokenStates
 from polyhop.warehouse.name_judge import (
     CLASSES,
@@ -77,6 +78,19 @@ def test_context_gives_a_name_its_class(settings: Settings, text: str, key: str,
     assert best(rules(settings)(passage(text)))[key] == kind
 
 
+@pytest.mark.parametrize("name", ["Sulzer GmbH", "Philips NV", "Nestlé SA", "Enel S.p.A.", "Siemens AG"])
+def test_a_name_with_a_legal_form_is_an_organization(settings: Settings, name: str) -> None:
+    page = rules(settings)(passage(f"In 1901 the office praised {name} for the work."))
+    assert [(row.type, row.confidence) for row in page.rows.values() if row.votes and not row.is_title] == [
+        ("ORGANIZATION", 0.9)
+    ]
+
+
+def test_a_place_with_letters_of_a_legal_form_stays_a_place(settings: Settings) -> None:
+    page = rules(settings)(passage("They live in Edmonton AB near the river."))
+    assert (page.rows["edmonton ab"].type, best(page)["edmonton ab"]) == (None, "LOCATION")
+
+
 def test_what_is_no_name_in_english_is_another_name_in_german(settings: Settings) -> None:
     text = "Invoice 17\n\nPayment is due within 30 days."
     votes = rules(settings, "de")(passage(text)).rows["payment"].votes
@@ -104,7 +118,7 @@ def test_what_is_no_name_in_english_is_another_name_in_german(settings: Settings
 )
 def test_an_odd_name_is_found_whole(settings: Settings, name: str, key: str) -> None:
     page = rules(settings)(passage(f"In 1901 the office praised {name} for the work."))
-    assert [key for key, row in page.rows.items() if row.spans and row.type is None] == [key]
+    assert [key for key, row in page.rows.items() if row.spans and row.type not in VALUE_TYPES] == [key]
 
 
 def test_a_greeting_is_no_part_of_a_name(settings: Settings) -> None:

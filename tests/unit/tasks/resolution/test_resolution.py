@@ -81,8 +81,9 @@ def test_words_lose_punctuation_around_them_and_accents() -> None:
     [
         ([("...", "WORK"), ("b", None), ("b c", "WORK"), ("b", "WORK")], [(3, 2)]),
         ([("paris", "PERSON"), ("paris x", "LOCATION")], []),
+        ([("c++", "WORK"), ("c#", "WORK"), ("c# language", "WORK")], [(1, 2)]),
     ],
-    ids=["without words or type", "of different types"],
+    ids=["without words or type", "of different types", "a letter with signs"],
 )
 def test_names_that_are_no_candidates(names: list[tuple[str, str | None]], pairs: list[tuple[int, int]]) -> None:
     found = candidate_pairs(words_of_names([Name(name, name, kind) for name, kind in names]))
