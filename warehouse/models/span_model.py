@@ -20,7 +20,7 @@ from polyhop.warehouse.models.local_encoder import MINILM, REINSTALL, TOKENIZER_
 from polyhop.warehouse.models.onnx_session import clean_text, load_tokenizer, open_session
 
 GRAPH_FILE = "reader.onnx"
-GRAPH_SHA256 = "633d9a7ab302e2770dc57a1162e3d5fb77b4b66cb9526e2311570107c76975bf"
+GRAPH_SHA256 = "e4fb3bcca8aced2889e1ce02ca2165d396690447e8d580981db72882b89387a5"
 MAX_TOKENS = 256  # of a window with its question; as in training
 _QUESTION, _BRIDGE, _TITLE = 48, 56, 16  # most tokens of each part, as in training
 _KEPT_WINDOWS = 4096  # windows whose logits are kept, some 1 kB each; chosen

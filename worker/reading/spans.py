@@ -17,8 +17,11 @@ from polyhop.worker.reading.comparisons import options_of
 from polyhop.worker.reading.pages import ParsedPassage, PassageSentence, Similarity
 from polyhop.worker.reading.question import ParsedQuestion, stems_of
 
-WINDOWS = (600, 450, 300, 200, 150)
-"""Characters that are read of each passage, the best ranked first; eight passages find no more. Source: reader.md."""
+WINDOWS = (750, 600, 450, 300)
+"""Characters that are read of the passages that are not reached, the best ranked first. Source: reader.md."""
+REACHED_WINDOWS = (750, 750, 500)
+"""Characters that are read of the passages that are; more do not fit into the model's input. Source: reader.md."""
+_LEAD_WORTH = 0.3  # added to the first sentence of a passage that is reached, which says what it is about; chosen
 _BRIDGING_PAGES = 8  # passages whose sentences may lead to another passage; chosen
 _LEAST_BRIDGE = 0.1  # share of the question's words, by idf, that a bridging sentence says; as in training
 _SHORTEST_TITLE = 3  # characters of a title that a sentence may name; as in training
@@ -91,7 +94,7 @@ def read_spans(
         similar: Weighs the question's words.
         model: Scores spans.
 
-    Cost: one call of the model for each of at most five windows.
+    Cost: one call of the model for each of at most seven windows.
     """
     parts = parts_of(question, pages, similar)
     windows = [Window(question.text, part.bridge, part.page.content.title, part.text) for part in parts]
@@ -120,22 +123,33 @@ def read_spans(
 
 
 def parts_of(question: ParsedQuestion, pages: Sequence[ParsedPassage], similar: Similarity) -> list[PassagePart]:
-    """The parts of the first passages that say most of the question, with what leads to them."""
+    """The parts of the first passages that say most of the question, with what leads to them.
+
+    A passage is reached if the sentence that leads to it says more of the question than the passage itself.
+    """
     stems = stems_of(question.text)
+    plain, reached = iter(WINDOWS), iter(REACHED_WINDOWS)
     parts = []
-    for page, characters in zip(pages, WINDOWS, strict=False):
+    for page in pages[:_BRIDGING_PAGES]:
         if not page.sentences:
             continue
         source = _bridge(page, pages[:_BRIDGING_PAGES], question, stems, similar)
-        bridge, rest = "", stems
+        bridge, rest, is_reached = "", stems, False
         if source is not None:
             other, sentence = source
             bridge = f"{other.content.title}: {sentence.text}"
-            rest = stems - other.title_stems.union(sentence.word_indices)
+            said = other.title_stems.union(sentence.word_indices)
+            rest = stems - said
+            own = page.title_stems.union(*(one.word_indices for one in page.sentences))
+            is_reached = similar.share(stems, said) > similar.share(stems, own)
+        characters = next(reached if is_reached else plain, 0)
+        if not characters:
+            continue
         worth = [
             similar.share(stems, frozenset(one.word_indices)) + similar.share(rest, frozenset(one.word_indices))
             for one in page.sentences
         ]
+        worth[0] += _LEAD_WORTH if is_reached else 0.0
         begin, end = _best_run([len(one.text) + 1 for one in page.sentences], worth, characters)
         parts.append(PassagePart(page, page.sentences[begin:end], bridge, source))
     return parts
