@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+SIMILARITY, WORDS, GRAPH = "similarity", "words", "graph"  # Parts of a passage's score.
+RANK_BY_WORDS, RANK_BY_SIMILARITY = "rank by words", "rank by similarity"  # Likewise, of a fusion of two rankings.
 RERANKED = "Re-ranked"  # Label of the note that says who put the first passages in another order.
 
 _MADE_ID = re.compile("[0-9a-f]{32}")  # Ids of values to which their graph gave none (schemas/text.py).
@@ -115,6 +117,8 @@ class Evidence:
     node_count: int = 0  # How many nodes were reached in all, those left out of `nodes` included.
     # Keys of the nodes that a passage states, by passage id, where the graph of mentions does not tell.
     stated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Shares of a passage's score by passage id and part; their sum is the score before re-ranking.
+    score_parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     context: str = ""  # What a reader gets beside the passages, as text.
     # What else a strategy wants stored, as plain data; shown as it is.
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -166,6 +170,7 @@ def evidence_of(row: Mapping[str, Any]) -> Evidence:
         measure=row.get("measure", ""),
         node_count=row.get("node_count", 0),
         stated={passage_id: tuple(keys) for passage_id, keys in row.get("stated", {}).items()},
+        score_parts={passage_id: dict(parts) for passage_id, parts in row.get("score_parts", {}).items()},
         context=row.get("context", ""),
         data={name: value for name, value in row.items() if name not in KNOWN},
     )

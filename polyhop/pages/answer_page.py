@@ -12,23 +12,41 @@ from typing import Any
 from polyhop.pages.drawing import DRAWN_PASSAGES, EvidenceGraph, Triple, draw, evidence_graph
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import UnknownIdError, UnknownIndexError
-from polyhop.schemas.evidence import Evidence, evidence_of, shown_id
+from polyhop.schemas.evidence import (
+    GRAPH,
+    RANK_BY_SIMILARITY,
+    RANK_BY_WORDS,
+    RERANKED,
+    SIMILARITY,
+    WORDS,
+    Evidence,
+    evidence_of,
+    shown_id,
+)
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import plural
 from polyhop.schemas.version import VERSION
 from polyhop.terminal import location_words, shown_triples
-from polyhop.warehouse.artefacts import GRAPH, NAMES, RELATIONS
+from polyhop.warehouse import artefacts
 from polyhop.warehouse.files.disk import HTML, named_file
 from polyhop.warehouse.index_reader import passage_texts
 from polyhop.warehouse.open import open_published
 from polyhop.worker.session import IndexSession
-from polyhop.worker.strategies.registry import parse_parameters, spec_of
+from polyhop.worker.strategies.registry import STRATEGIES, parse_parameters, spec_of
 
 FOLDER = Path(__file__).parent
 MARKED_NAMES = 20  # of a question; chosen: a question has few, and looking for hundreds in long texts takes seconds
 SHOWN_TITLE = 300  # characters; chosen: titles are shorter by far, and a million would stop a browser
 _NOTHING_READ: Mapping[str, Any] = {"kind": "", "values": (), "model": None, "citations": (), "verified": None}
+_PARTS = {
+    SIMILARITY: "how close its meaning is to that of the question (cosine of their vectors)",
+    WORDS: "words that it shares with the question; rare words count more (BM25)",
+    GRAPH: "its connection with names in the question and with the best passages, over entities that passages share",
+    RANK_BY_WORDS: "its rank among passages that share words with the question (BM25)",
+    RANK_BY_SIMILARITY: "its rank among passages of similar meaning (cosine of their vectors)",
+}
+"""Meanings of the parts of a score."""
 _KINDS = {"computed": "computed from values", "extracted": "possible", "generated": "written by a model"}
 
 
@@ -80,6 +98,8 @@ def answer_parts(
         "link": link,
         "document": document,
         "reading": reading,
+        "strategy_summary": STRATEGIES[name].summary if (name := document["strategy"]) in STRATEGIES else "",
+        "changed_order": next((note.text for note in evidence.notes if note.label == RERANKED), ""),
         "kind": _KINDS.get(reading["kind"], "") if document["answer"] else "",
         "sentences": _sentences(document, reading),
         "evidence": evidence,
@@ -202,7 +222,9 @@ def _passage_rows(document: Mapping[str, Any], evidence: Evidence, material: Pag
         share = round(100 * max(0.0, float(row["score"])) / best, 1) if best > 0 else 0.0
         reached = sorted(known, key=lambda key: (-weight_of[key], key))
         pieces = marked(text, _spans(text, cited), [found.span() for found in named.finditer(text)])
-        rows.append({**row, "pieces": pieces, "share": share, "reached": reached})
+        parts = evidence.score_parts.get(row["id"], {})
+        shown = [(name, value, _PARTS.get(name, "")) for name, value in parts.items()]
+        rows.append({**row, "pieces": pieces, "share": share, "reached": reached, "parts": shown})
     return rows
 
 
@@ -229,12 +251,12 @@ def material_of(session: IndexSession, document: Mapping[str, Any], parameters: 
     numbers = [index.number_of_passage[passage_id] for passage_id in ids]
     texts = passage_texts(index, document["passages"])
     parameters = all_parameters(document, parameters)
-    question_names = [mention.surface for mention in index.artefact(NAMES).find(str(document["question"]))]
+    question_names = [mention.surface for mention in index.artefact(artefacts.NAMES).find(str(document["question"]))]
     nodes = evidence_of(document["evidence"]).nodes
     material = PageMaterial(index.name, session.encoder_model, parameters, texts, names=question_names)
     if not nodes or "graph" not in index.artefacts:
         return material
-    graph = index.artefact(GRAPH)
+    graph = index.artefact(artefacts.GRAPH)
     reached = frozenset(node.key for node in nodes if node.kind != "proposition") & graph.number_of.keys()
     mentions = {}
     for passage_id, number in zip(ids, numbers, strict=True):
@@ -246,8 +268,8 @@ def material_of(session: IndexSession, document: Mapping[str, Any], parameters: 
 
 def _relations(index: IndexReader, reached: Set[str]) -> list[Triple]:
     """Relations between reached entities, in the order of their keys."""
-    number_of = {key: index.artefact(GRAPH).number_of[key] for key in sorted(reached)}
-    relations = index.artefact(RELATIONS)
+    number_of = {key: index.artefact(artefacts.GRAPH).number_of[key] for key in sorted(reached)}
+    relations = index.artefact(artefacts.RELATIONS)
     found = []
     for key, source in number_of.items():
         near = set(relations.indices[relations.indptr[source] : relations.indptr[source + 1]].tolist())

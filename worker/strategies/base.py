@@ -138,6 +138,9 @@ strategy = StrategySpec
 DECLARED: dict[str, StrategySpec] = {}  # Strategies whose module was imported, by name.
 
 
+EXPLAINED = 30  # passages whose score is given in parts; chosen: more than people look at
+
+
 class Found(NamedTuple):
     """Result for one question."""
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from polyhop.schemas.evidence import RERANKED, Evidence, Node, Note, Seed
+from polyhop.schemas.evidence import RANK_BY_SIMILARITY, RANK_BY_WORDS, RERANKED, Evidence, Node, Note, Seed
 from polyhop.schemas.languages import STOP_WORDS, analyser_of
 from polyhop.schemas.manifest import NEAR
 from polyhop.schemas.ports import IndexReader, Reranker, Services, Strategy
@@ -48,6 +48,7 @@ from polyhop.worker.ranking.similarity import (
 )
 from polyhop.worker.ranking.traversal import similar_entities
 from polyhop.worker.strategies.base import (
+    EXPLAINED,
     Found,
     LexicalParameters,
     Parameters,
@@ -404,10 +405,21 @@ class FusedStrategy(RankedStrategy):
 
     def rank_each(self, questions: Sequence[Question], count: int) -> Iterator[Ranking]:
         """As `rank`, for each question in order."""
+        return (found.ranking for found in self.find_each(questions, count))
+
+    def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
+        """Rankings with the share of each list in the scores of the first passages."""
         for found in zip(*(one.rank_each(questions, self._depth) for one in self._strategies), strict=True):
-            fused = reciprocal_rank_fusion([numbers.tolist() for numbers, _ in found], self._k)[: max(count, 0)]
+            lists = [numbers.tolist() for numbers, _ in found]
+            fused = reciprocal_rank_fusion(lists, self._k)[: max(limit, 0)]
             numbers = np.array([number for number, _ in fused], dtype=np.intp)
-            yield numbers, np.array([score for _, score in fused], dtype=np.float64)
+            parts: dict[str, dict[str, float]] = {self._passage_ids[number]: {} for number, _ in fused[:EXPLAINED]}
+            for name, ranked in zip((RANK_BY_WORDS, RANK_BY_SIMILARITY), lists, strict=True):
+                for rank, number in enumerate(ranked, start=1):
+                    if self._passage_ids[number] in parts:
+                        parts[self._passage_ids[number]][name] = round(1 / (self._k + rank), 6)
+            ranking = numbers, np.array([score for _, score in fused], dtype=np.float64)
+            yield Found(ranking, Evidence(score_parts=parts))
 
 
 class LexicalRerankParameters(RerankParameters, LexicalParameters):

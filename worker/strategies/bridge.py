@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from polyhop.schemas.evidence import PASSAGES_ONLY
+from polyhop.schemas.evidence import GRAPH as BY_GRAPH
+from polyhop.schemas.evidence import PASSAGES_ONLY, SIMILARITY, WORDS
 from polyhop.schemas.languages import analyser_of
 from polyhop.schemas.manifest import NEAR
 from polyhop.schemas.ports import IndexReader, Services
@@ -30,7 +31,15 @@ from polyhop.worker.ranking.bridge import (
 from polyhop.worker.ranking.fusion import best, contenders
 from polyhop.worker.ranking.pagerank import THINNEST, Masses, WalkRule, WalkSeeds, entity_weights, mix, walk_of
 from polyhop.worker.ranking.similarity import Near, NoSearches, Searches, cosine_error, exact_cosines
-from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, Ranking, question_vector, strategy
+from polyhop.worker.strategies.base import (
+    EXPLAINED,
+    Found,
+    Parameters,
+    RankedStrategy,
+    Ranking,
+    question_vector,
+    strategy,
+)
 from polyhop.worker.strategies.entities import QuestionEntities, Start, entity_matcher, passage_search
 
 ANALYSER = "stems"
@@ -97,8 +106,9 @@ class Candidates:
     rows: NDArray[np.intp]  # Shape (m,): passage numbers, ascending.
     seeding: NDArray[np.float64]  # Shape (m,): what seeds are chosen by.
     fusing: NDArray[np.float64]  # Shape (m,): what the walk is added to.
-    # Passage numbers to their exact similarities, for seeding and for fusing, shape (k,) each.
-    exact: Callable[[NDArray[np.intp]], tuple[NDArray[np.float64], NDArray[np.float64]]]
+    # Passage numbers to their exact similarities, for seeding and for fusing, and the part of BM25 in the latter, shape
+    # (k,) each.
+    exact: Callable[[NDArray[np.intp]], tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]
 
 
 @strategy(
@@ -150,7 +160,9 @@ class BridgeLexicalStrategy(RankedStrategy):
             spread = walk_parts(self._walk(start.seeds), walk_part, graph_weight, REFERENCE_RANK)
             coverage_weight = p.coverage_weight * max(share, LEAST_COVERAGE_SHARE)
             ranking = self._ranking(candidates, spread, stems, coverage_weight, limit)
-            yield Found(ranking, start.evidence(self._passage_ids, self._keys), time.perf_counter() - seeded)
+            evidence = start.evidence(self._passage_ids, self._keys)
+            evidence = replace(evidence, score_parts=self._score_parts(ranking, candidates, spread))
+            yield Found(ranking, evidence, time.perf_counter() - seeded)
 
     def _searches(self, questions: Sequence[Question], limit: int) -> Searches:
         """Starts searches by the questions' vectors: here none."""
@@ -172,7 +184,7 @@ class BridgeLexicalStrategy(RankedStrategy):
     ) -> Candidates:
         """Candidates by words."""
         shares = words[near.rows]
-        return Candidates(near.rows, shares, shares, lambda rows: (words[rows], words[rows]))
+        return Candidates(near.rows, shares, shares, lambda rows: (words[rows], words[rows], words[rows]))
 
     def _start(
         self, entities: QuestionEntities, numbers: NDArray[np.intp], shares: NDArray[np.float64], found: Candidates
@@ -206,6 +218,16 @@ class BridgeLexicalStrategy(RankedStrategy):
         order = cover(scores[pool], contains, self._impacts.idf[stems], coverage_weight, CHOSEN)
         shown = np.concatenate((pool[order], first[POOL:]))[: max(limit, 0)]
         return near[shown], scores[shown]
+
+    def _score_parts(self, ranking: Ranking, found: Candidates, added: Masses) -> dict[str, dict[str, float]]:
+        """Similarity, words and walk in the scores of the first passages, rounded for reading."""
+        rows = ranking[0][:EXPLAINED]
+        _, fusing, words = found.exact(rows)
+        columns = {SIMILARITY: fusing - words, WORDS: words, BY_GRAPH: added.of(rows)}
+        return {
+            self._passage_ids[row]: {name: round(float(column[n]), 6) for name, column in columns.items()}
+            for n, row in enumerate(rows.tolist())
+        }
 
 
 @strategy(
@@ -260,9 +282,9 @@ class BridgeStrategy(BridgeLexicalStrategy):
         """Candidates by cosine; BM25 counts among the seeds, and in the score as far as no rare name is asked for."""
         weight, vector = self._parameters.lexical_weight, question_vector(question)
 
-        def exact(rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        def exact(rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
             cosine, lexical = exact_cosines(self._vectors.vectors, rows, vector), weight * words[rows]
-            return cosine + lexical, cosine + (1 - share) * lexical
+            return cosine + lexical, cosine + (1 - share) * lexical, (1 - share) * lexical
 
         (cosine,) = near.cosines
         lexical = weight * words[near.rows]

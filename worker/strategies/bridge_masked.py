@@ -180,10 +180,10 @@ class BridgeMaskedStrategy(BridgeStrategy):
         masked: NDArray[np.float32] | None,
         words: NDArray[np.float64],
         rows: NDArray[np.intp],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Similarities of a few passages for seeding and for fusing (s), each computed in float64."""
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Similarities of a few passages for seeding and for fusing (s), each computed in float64; no BM25 in s."""
         cosine = exact_cosines(self._vectors.vectors, rows, vector)
         fused, share = cosine, self._parameters.mask_weight
         if masked is not None:
             fused = (1 - share) * cosine + share * exact_cosines(self._vectors.vectors, rows, masked)
-        return cosine + words[rows], fused
+        return cosine + words[rows], fused, np.zeros(len(rows))

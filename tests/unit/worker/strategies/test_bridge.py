@@ -30,6 +30,15 @@ def test_the_evidence_names_what_starts_the_walk(memory_index: Any) -> None:
     assert evidence.seed_weights("entity") == {}
 
 
+@pytest.mark.parametrize("strategy", ["bridge", "bridge-lexical", "rrf"])
+def test_the_parts_of_a_score_sum_to_it(memory_index: Any, strategy: str) -> None:
+    found = retrieved(memory_index, strategy, HOPS)
+    parts = found.evidence.score_parts
+    sums = {passage_id: sum(shares.values()) for passage_id, shares in parts.items()}
+    assert sums == pytest.approx(scores_of(found), abs=3e-6)
+    assert max(len(shares) for shares in parts.values()) > 1
+
+
 def test_the_walk_reaches_a_passage_that_shares_no_word_with_the_question(memory_index: Any) -> None:
     """Troy is linked to the mythical Paris by Helen only."""
     for given, is_reached in (({"graph_weight": 0}, False), ({}, True)):
