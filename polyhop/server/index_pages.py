@@ -1,5 +1,6 @@
 """An index: its versions and what they hold; its entities, documents and hubs, each page leading to the next."""
 
+import json
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +27,7 @@ NEIGHBOURS = 20  # that are drawn; chosen: the drawing fits a window
 SHOWN_ENTITIES = 2_000  # of the passages of one page; chosen: 20 of each
 FIRST = 40  # entities that most passages mention, to begin with
 NAMES = 200  # entities that a search by name shows
+DECIDED_BY = {"er": "entity resolution", "manual": "a file of links", "identity": "the passages around it"}
 
 
 def make_router(pages: Pages) -> APIRouter:
@@ -146,7 +148,10 @@ def _add_entities(router: APIRouter, pages: Pages) -> None:
             parts = ("entities", entity)
             return {
                 "entity": row,
-                "names": shown.rows("names_of_entity", id=entity, limit=MANY),
+                "names": [
+                    row | {"kind": DECIDED_BY.get(row["kind"], row["kind"])}
+                    for row in shown.rows("names_of_entity", id=entity, limit=MANY)
+                ],
                 "relations": shown.pager(stated, relations, *parts),
                 "passages": shown.pager(mentions, passages, *parts),
                 "drawing": draw(graph) if graph.edges else None,
@@ -202,6 +207,7 @@ def _add_documents(router: APIRouter, pages: Pages) -> None:
             mark = marked_passage(opened, passage, start, end) if passage in ids else None
             tables = table_rows(mark.text, mark.start, mark.end) if mark is not None and mark.is_table else []
             context = {"document": row, "passages": listed, "entities": entities, "mark": mark, "table": tables}
+            context["metadata"] = json.loads(row["metadata_json"] or "{}")
             return {**shown.common(), **context, "record": record_of_document(opened, document)}
 
         chosen = None if version is None else max(1, min(version, MAX_JOB))

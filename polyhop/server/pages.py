@@ -2,6 +2,7 @@
 
 import hmac
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -9,7 +10,7 @@ from urllib.parse import quote, urlencode
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.text import duration, printable
@@ -42,6 +43,7 @@ class Pages:
             "duration": duration,
             "thousands": lambda number: f"{number:,}",
             "short": short,
+            "time": time_element,
         }
 
     def page(self, request: Request, template: str, status_code: int = 200, /, **context: Any) -> HTMLResponse:
@@ -71,6 +73,15 @@ def short(text: object, characters: int = 300) -> str:
     """The beginning of a text that may be of any length, fit to be shown."""
     said = str(text)
     return printable(said[:characters]) + ("…" if len(said) > characters else "")
+
+
+def time_element(text: object) -> Markup:
+    """An ISO time as an element that polyhop.js shows in the reader's time zone; in UTC without JavaScript."""
+    try:
+        at = datetime.fromisoformat(str(text)).astimezone(UTC)
+    except ValueError:  # of a file that was edited
+        return escape(printable(str(text)))
+    return Markup('<time datetime="{}">{}</time>').format(f"{at:%Y-%m-%dT%H:%M:%SZ}", f"{at:%Y-%m-%d %H:%M:%S} UTC")
 
 
 def require_form(service: Service, form: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from fastapi.responses import FileResponse, Response
 
 from polyhop.doctor import Check, run_checks
 from polyhop.flows.evaluate import compare, stored_row, stored_rows, stored_run, strategy_rows
+from polyhop.flows.evaluation.report import ALL_METRICS
 from polyhop.schemas.errors import UnknownIdError, redact
 from polyhop.schemas.settings import flatten
 from polyhop.server.api import MAX_JOB, Document
@@ -50,8 +51,9 @@ def _add_evaluations(router: APIRouter, pages: Pages) -> None:
     @router.get("/evaluations/compare")
     async def compared(request: Request, a: _Run, b: _Run) -> Response:
         changes = await service.run(lambda: compare(service.settings, a, b))
-        rows = changed_rows(changes)
-        return pages.page(request, "evaluations_compared.html.jinja", changes=changes, columns=CHANGED, rows=rows)
+        index = (await service.run(lambda: stored_run(service.settings, b))).run["index"]
+        shown = {"columns": CHANGED, "rows": changed_rows(changes), "metrics": ALL_METRICS, "index": index}
+        return pages.page(request, "evaluations_compared.html.jinja", changes=changes, **shown)
 
     @router.get("/evaluations/{run}")
     async def evaluation(request: Request, run: _Run, strategy: str = "") -> Response:

@@ -63,6 +63,13 @@ def test_the_canvas_draws_finds_and_expands(serve: Any, root: Path, browser: Bro
     assert look.messages == []
 
 
+def test_names_on_the_canvas_of_a_phone_are_large_enough_to_read(serve: Any, root: Path, browser: Browser) -> None:
+    named = f"{GRAPH}.nodes().filter(n => n.style('label')).map(n => parseFloat(n.style('font-size')) * {GRAPH}.zoom())"
+    look = browser.look(f"{serve(root).url}/indexes/towns/graph", evaluate={"sizes": named}, width=390)
+    assert len(look.values["sizes"]) >= 3
+    assert [round(size) for size in look.values["sizes"]] == [11] * len(look.values["sizes"])
+
+
 def test_without_scripts_the_graph_is_a_list_of_links(serve: Any, root: Path, browser: Browser) -> None:
     look = browser.look(f"{serve(root).url}/indexes/towns/graph", has_scripts=False)
     assert all(name in look.text for name in ("Ostley Bridge", "Edith Carrow", "Harrow"))

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 import command_processes
 import httpx
 import pytest
-from browser_process import PAGE_FACTS, Browser
+from browser_process import PAGE_FACTS, Browser, page_paths
 from command_processes import Commands, Prepare
 from hypothesis import HealthCheck, assume
 from hypothesis import settings as example_settings
@@ -443,15 +443,17 @@ def site(serve: Call, commands: Commands, tmp_path_factory: pytest.TempPathFacto
     indexed(settings, write_rows(folder / "corpus.jsonl", RECORDS[:2], '{"id": "bad"}'), "mine")
     indexed(settings, write_rows(folder / "corpus.jsonl", RECORDS, '{"id": "bad"}'), "mine")
     file = write_rows(folder / "questions.jsonl", QUESTIONS)
+    other = write_rows(folder / "other.jsonl", [QUESTIONS[0] | {"answers": ["Paris"]}, QUESTIONS[1]])
     for line in (
         "eval FILE --index mine --strategies bridge,bm25",
         "eval FILE --index mine --strategies bm25",
+        "eval OTHER --index mine --strategies bm25",
         "submit FILE --index mine",
         "worker --until-empty",
         "submit FILE --index mine --deadline 0.001 --name late",
         "worker --until-empty",
     ):
-        words = [file if word == "FILE" else word for word in line.split()]
+        words = [{"FILE": file, "OTHER": other}.get(word, word) for word in line.split()]
         done = commands.run([*words, "--root", root], folder, {})
         assert done.returncode == 0, done.stderr
     return str(serve(root, "--allow-changes").url)
@@ -459,29 +461,12 @@ def site(serve: Call, commands: Commands, tmp_path_factory: pytest.TempPathFacto
 
 def paths(url: str) -> Iterator[str]:
     """Every page there is, found by following each kind of link from the first page once."""
-    seen: set[str] = set()
-    waiting = ["/", "/ask?index=mine&question=Where+was+Charles+Babbage+born%3F&other=bm25", "/login"]
-    waiting += ["/ask?index=mine&question=" + quote(str(QUESTIONS[1]["question"])), *WRONG]
-    waiting += ["/indexes/mine/entities?name=Ada", "/indexes/mine/words?words=London", "/jobs/1/questions/q2"]
-    waiting += ["/jobs/1", "/evaluations/compare?a=1&b=2", "/indexes/mine/diff?before=1&after=2"]
-    waiting += ["/indexes/mine/passages/" + quote("p3/<b>&?#%"), "/indexes/mine/passages/p4"]
-    first, kinds = list(waiting), set[str]()
-    with httpx.Client(base_url=url, timeout=60) as client:
-        while waiting:
-            path = waiting.pop(0)
-            kind = re.sub(r"(?<=/)(\d+|p\d[^/?]*|q\d[^/?]*|[0-9a-f]{16,})(?=/|\?|$)", "ID", path.split("#")[0])
-            kind = kind.partition("=")[0]
-            if path in seen or (kind in kinds and path not in first) or path.startswith(("/api/", "/static/")):
-                continue
-            seen.add(path)
-            reply = client.get(path, headers={"Accept": "text/html"})
-            assert reply.status_code in {200, 303} or path in WRONG, (path, reply.text[:2_000])
-            if reply.is_redirect:
-                waiting.append(reply.headers["location"])
-            elif reply.headers["content-type"].startswith("text/html"):
-                kinds.add(kind)
-                yield path
-                waiting += [link.replace("&amp;", "&") for link in re.findall(r'href="(/[^"#]*)', reply.text)]
+    first = ["/", "/ask?index=mine&question=Where+was+Charles+Babbage+born%3F&other=bm25", "/login"]
+    first += ["/ask?index=mine&question=" + quote(str(QUESTIONS[1]["question"])), *WRONG]
+    first += ["/indexes/mine/entities?name=Ada", "/indexes/mine/words?words=London", "/jobs/1/questions/q2"]
+    first += ["/jobs/1", "/evaluations/compare?a=1&b=2", "/indexes/mine/diff?before=1&after=2"]
+    first += ["/indexes/mine/passages/" + quote("p3/<b>&?#%"), "/indexes/mine/passages/p4"]
+    return page_paths(url, first, WRONG)
 
 
 def test_every_page_is_readable_at_every_width_and_loads_nothing_from_elsewhere(
@@ -507,6 +492,51 @@ def test_every_page_is_readable_at_every_width_and_loads_nothing_from_elsewhere(
         if is_all and len(papers) < 2 and not path.endswith("/report"):
             faults.append(f"{path}: light and dark look alike")
     assert faults == []
+
+
+LISTS = ("/", "/jobs", "/jobs/1", "/evaluations", "/evaluations/compare?a=2&b=1", "/indexes/mine", "/health")
+
+
+@pytest.mark.parametrize("path", [*LISTS, "/indexes/mine/entities?name=Ada", "/indexes/mine/words?words=London"])
+def test_no_list_is_cut_on_a_phone(site: str, browser: Browser, path: str) -> None:
+    cut = "[...document.querySelectorAll('.frame')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.ariaLabel)"
+    assert browser.look(f"{site}{path}", evaluate={"cut": cut}, width=390).values["cut"] == []
+
+
+@pytest.mark.parametrize("path", ["/ask?index=mine", "/jobs", "/indexes/mine", "/evaluations"])
+def test_controls_of_a_row_end_on_one_line(site: str, browser: Browser, path: str) -> None:
+    ends = """[...document.querySelectorAll('.row')].filter(e => e.checkVisibility()).map(row => new Set(
+        [...row.querySelectorAll('input:not([type=hidden]):not([type=file]), select, button')]
+        .map(e => Math.round(e.getBoundingClientRect().bottom))).size)"""
+    assert set(browser.look(f"{site}{path}", evaluate={"ends": ends}, width=1280).values["ends"]) == {1}
+
+
+@pytest.mark.parametrize("path", ["/jobs", "/jobs/1", "/evaluations", "/evaluations/1", "/indexes/mine", "/health"])
+def test_times_are_those_of_the_reader_and_without_javascript_utc(site: str, browser: Browser, path: str) -> None:
+    shown = {"time": "document.querySelector('time').textContent", "zone": "new Date().getTimezoneOffset()"}
+    with_scripts, without = (browser.look(f"{site}{path}", evaluate=shown, has_scripts=has) for has in (True, False))
+    assert re.fullmatch(r"[A-Z][a-z]{2} \d+, \d{4}, \d+:\d\d\s[AP]M", with_scripts.values["time"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", without.values["time"])
+    assert re.findall(r"\d{4}-\d\d-\d\dT", with_scripts.text + without.text) == []
+
+
+@pytest.mark.parametrize(
+    ("strategy", "parts"),
+    [("bridge", ("similarity", "words", "graph")), ("bm25", ("Strategy 'bm25' reports the total alone",))],
+)
+def test_the_score_of_a_passage_is_explained(
+    site: str, browser: Browser, strategy: str, parts: tuple[str, ...]
+) -> None:
+    asked = {"index": "mine", "question": "Where was Charles Babbage born?", "strategy": strategy}
+    steps = [("click", "details.why summary")]
+    text = browser.look(f"{site}/ask?{urlencode(asked)}", steps=steps, has_scripts=False).text
+    assert [part for part in parts if part not in text.partition("Why this score")[2]] == []
+
+
+def test_two_evaluations_are_compared_by_question_with_significance(site: str, browser: Browser) -> None:
+    text = browser.look(f"{site}/evaluations/compare?a=2&b=3").text
+    for part in ("2 questions in both", "95 % interval", "not significant", "Where was Charles Babbage born?"):
+        assert part in text, part
 
 
 def test_a_person_uploads_questions_and_downloads_the_answers_of_a_worker(

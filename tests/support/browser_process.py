@@ -3,15 +3,17 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import axe_playwright_python
+import httpx
 
 DRIVER = Path(__file__).with_name("browser_driver.py")
 PACKAGES = ("chromium", "fonts-dejavu-core")
@@ -129,6 +131,30 @@ def installed_chromium() -> str:
         last = "\n".join((done.stdout + done.stderr).splitlines()[-5:])
         raise RuntimeError(f"Tests of pages need chromium; install it as root with: {install}\n{last}")
     return found
+
+
+def page_paths(url: str, first: Sequence[str], wrong: Sequence[str] = ()) -> Iterator[str]:
+    """Paths of all pages of a window: the first ones, and one of each kind that links lead to.
+
+    Those among `wrong` may answer with an error.
+    """
+    seen, kinds, waiting = set[str](), set[str](), list(first)
+    with httpx.Client(base_url=url, timeout=60) as client:
+        while waiting:
+            path = waiting.pop(0)
+            kind = re.sub(r"(?<=/)(\d+|p\d[^/?]*|q\d[^/?]*|[0-9a-f]{16,})(?=/|\?|$)", "ID", path.split("#")[0])
+            kind = kind.partition("=")[0]
+            if path in seen or (kind in kinds and path not in first) or path.startswith(("/api/", "/static/")):
+                continue
+            seen.add(path)
+            reply = client.get(path, headers={"Accept": "text/html"})
+            assert reply.status_code in {200, 303} or path in wrong, (path, reply.text[:2_000])
+            if reply.is_redirect:
+                waiting.append(reply.headers["location"])
+            elif reply.headers["content-type"].startswith("text/html"):
+                kinds.add(kind)
+                yield path
+                waiting += [link.replace("&amp;", "&") for link in re.findall(r'href="(/[^"#]*)', reply.text)]
 
 
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")

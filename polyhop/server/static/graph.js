@@ -24,9 +24,8 @@
       {
         selector: "node",
         style: {
-          "background-color": "data(colour)", width: "data(size)", height: "data(size)", label: "data(name)",
-          color: style("--pico-color") || "#373c44", "font-size": 11, "text-wrap": "ellipsis", "text-max-width": 140,
-          "text-valign": "bottom", "text-margin-y": 3, "min-zoomed-font-size": 7,
+          "background-color": "data(colour)", width: "data(size)", height: "data(size)", color: style("--pico-color") || "#373c44",
+          "text-wrap": "ellipsis", "text-valign": "bottom", "text-margin-y": 3,
         },
       },
       { selector: "node:selected", style: { "border-width": 3, "border-color": style("--seed") } },
@@ -65,7 +64,7 @@
     graph.add(edges.filter((one) => graph.getElementById(one.data.id).empty()
       && graph.getElementById(one.data.source).nonempty() && graph.getElementById(one.data.target).nonempty()));
     graph.layout({
-      name: "cose", animate: false, randomize: false, nodeDimensionsIncludeLabels: true, idealEdgeLength: 90,
+      name: "cose", animate: false, randomize: false, nodeDimensionsIncludeLabels: true, idealEdgeLength: 90, padding: 50,
     }).run();
     legend.replaceChildren(...[...types].map(([type, value]) => {
       const badge = document.createElement("span");
@@ -80,6 +79,23 @@
       return option;
     }));
   };
+
+  // As many names as fit, the selected node's and those of large nodes first, equally large at any zoom.
+  const label = () => {
+    const zoom = graph.zoom();
+    const boxes = [];
+    const ranked = graph.nodes().toArray().sort((a, b) => b.selected() - a.selected() || b.data("size") - a.data("size"));
+    graph.batch(() => ranked.forEach((node) => {
+      const { x, y } = node.renderedPosition();
+      const half = Math.min(node.data("name").length * 3.3, 70);
+      const top = y + node.renderedHeight() / 2;
+      const box = [x - half, top, x + half, top + 16];
+      const fits = boxes.every((one) => box[0] > one[2] || box[2] < one[0] || box[1] > one[3] || box[3] < one[1]);
+      if (fits) boxes.push(box);
+      node.style({ label: fits ? node.data("name") : "", "font-size": 11 / zoom, "text-max-width": 140 / zoom });
+    }));
+  };
+  graph.on("zoom layoutstop select", label);
 
   const load = async (entity) => {
     const reply = await fetch(`${place.dataset.source}?${new URLSearchParams(entity ? { entity } : {})}`);
