@@ -7,7 +7,7 @@ import asyncio
 import dataclasses
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -500,11 +500,13 @@ class Index:
         topics: Sequence[str | None] | None = None,
         where: str | None = None,
         reads: bool = True,
+        on_drafts: Sequence[Callable[[str], None] | None] | None = None,
     ) -> list[Answer]:
         """Answers several questions; each result is the same as if it had been asked alone.
 
         `topics` has one entry per question, None for a question without one. With `reads=False` passages are ranked
-        and no answer is read, as by `search`. Several threads take turns.
+        and no answer is read, as by `search`. `on_drafts` has a function per question that gets the text of a model's
+        answer while it is written, unchecked and on another thread. Several threads take turns.
         """
         if limit < 1:
             raise ConfigurationError(f"The limit is {limit}; ask for at least 1 passage.")
@@ -516,7 +518,11 @@ class Index:
                 raise ConfigurationError(
                     f"The topic is {len(topic):,} characters long; the limit is {MAX_TOPIC_CHARACTERS:,}."
                 )
-        asked = [Question(text, topic=topic) for text, topic in zip(questions, given, strict=True)]
+        listeners = on_drafts or [None] * len(questions)
+        asked = [
+            Question(text, topic=topic, on_draft=on_draft)
+            for text, topic, on_draft in zip(questions, given, listeners, strict=True)
+        ]
         with self._lock:
             session, chosen = self._session.where(where), strategy or self.default_strategy
             answers = []

@@ -4,8 +4,8 @@ A reply counts only if it is valid; a failure is never a result. Source: algorit
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from math import floor, fsum, log10
@@ -138,6 +138,8 @@ class ChatRequest(Generic[ReplyT]):
     task: ChatTask[ReplyT]
     unit_id: str  # Document, passage or cluster that it is about; only for ledgers and messages, not for the key.
     inputs: tuple[tuple[str, str], ...]  # Value of every placeholder of the prompt; data, never instructions.
+    # Gets the text of the reply so far while the server writes it; None: the reply comes as a whole.
+    on_text: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
 
     @property
     def text(self) -> str:

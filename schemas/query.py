@@ -4,7 +4,7 @@ All frozen; a Retrieval and a Reading carry everything needed to redraw them lat
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -38,6 +38,8 @@ class Question:
     topic: str | None = None
     names: tuple[QuestionName, ...] = ()
     entity_vector: NDArray[np.float32] | None = None
+    # Gets the text of a model's answer while it is written, unchecked, on the thread of the call; None: nobody does.
+    on_draft: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

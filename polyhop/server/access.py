@@ -85,7 +85,7 @@ class Rule:
 
 RULES = (
     Rule("GET", r"/", TokenRole.READ, filtered=True),
-    Rule("GET", r"/ask", TokenRole.ASK, filtered=True),
+    Rule("GET", r"/ask(/stream)?", TokenRole.ASK, filtered=True),
     Rule("POST", r"/api/v1/indexes/(?P<index>[^/]+)/(ask|search)", TokenRole.ASK, filtered=True),
     Rule("GET", r"/v1/models(/[^/]+)?", TokenRole.ASK, filtered=True),
     Rule("POST", r"/v1/chat/completions", TokenRole.ASK, filtered=True),

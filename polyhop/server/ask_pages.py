@@ -1,11 +1,14 @@
 """The login form, and Ask: a question answered by one strategy or two, with all its answer rests on."""
 
-from collections.abc import Mapping
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
 from polyhop.api import Index
 from polyhop.pages.answer_page import answer_parts, material_of
@@ -24,12 +27,13 @@ SHOWN_LIMIT = 10  # passages, by default
 FIELDS = ("index", "question", "strategy", "other", "limit", "where", "topic", "parameters", "version", "context")
 """Fields of the form, and of the link that reproduces an answer; `context` are names of the question before."""
 
+OnDraft = Callable[[str], None]
 FEEDBACK = ("question", "answer", "right", "passage", "verdict")  # fields of the form below an answer
 
 
 def make_router(pages: Pages, tokens: Tokens) -> APIRouter:
     """The routes of these pages; the login form asks for a token."""
-    router, service = APIRouter(), pages.service
+    router = APIRouter()
 
     @router.get(LOGIN)
     async def login_form(request: Request) -> Response:
@@ -44,8 +48,15 @@ def make_router(pages: Pages, tokens: Tokens) -> APIRouter:
         response.set_cookie(COOKIE, session, SESSION_SECONDS, httponly=True, samesite="strict")
         return response
 
-    @router.get("/ask")
-    async def ask(request: Request) -> Response:
+    _add_ask(router, pages)
+    _add_feedback(router, pages.service)
+    return router
+
+
+def _add_ask(router: APIRouter, pages: Pages) -> None:
+    service = pages.service
+
+    async def shown(request: Request, on_draft: OnDraft | None = None) -> Response:
         names = service.index_names()
         form = {name: request.query_params.get(name, "").strip() for name in FIELDS}
         form["index"] = form["index"] or (names[0] if names else "")
@@ -55,7 +66,7 @@ def make_router(pages: Pages, tokens: Tokens) -> APIRouter:
         if form["question"]:
             try:
                 context["answers"] = [
-                    await answered(service, form, strategy, f"answer{number}-")
+                    await answered(service, form, strategy, f"answer{number}-", on_draft)
                     for number, strategy in enumerate(_strategies(form), start=1)
                 ]
                 version = context["answers"][0]["document"]["version"]
@@ -69,10 +80,28 @@ def make_router(pages: Pages, tokens: Tokens) -> APIRouter:
                 context["sentence"], status = str(error), status_of(error)
         context["strategies"] = await service.run(service.servable_strategies)
         context["versions"] = published_versions(service.layout.index(form["index"])) if form["index"] in names else []
+        context["writes_answers"] = bool(service.settings.models.read)
         return pages.page(request, "ask.html.jinja", status, **context)
 
-    _add_feedback(router, service)
-    return router
+    @router.get("/ask")
+    async def ask(request: Request) -> Response:
+        return await shown(request)
+
+    @router.get("/ask/stream")
+    async def stream(request: Request) -> Response:
+        """JSON lines for polyhop.js: {"draft": text} while a model writes, then {"page": HTML} with the checked answer.
+
+        Drafts are of the first answer that is being written; a second strategy begins a new one.
+        """
+        drafts, loop = asyncio.Queue[str | None](), asyncio.get_running_loop()
+
+        def on_draft(text: str) -> None:
+            with suppress(RuntimeError):  # the server has stopped
+                loop.call_soon_threadsafe(drafts.put_nowait, text)
+
+        made = asyncio.ensure_future(shown(request, on_draft))
+        made.add_done_callback(lambda _: drafts.put_nowait(None))
+        return StreamingResponse(_draft_lines(drafts, made), media_type="application/x-ndjson")
 
 
 def _add_feedback(router: APIRouter, service: Service) -> None:
@@ -98,7 +127,15 @@ def _add_feedback(router: APIRouter, service: Service) -> None:
         return RedirectResponse(f"{back}&judged=yes" if back.startswith("/ask?") else "/ask", 303)
 
 
-async def answered(service: Service, form: Mapping[str, str], strategy: str, prefix: str) -> dict[str, Any]:
+async def _draft_lines(drafts: "asyncio.Queue[str | None]", made: "asyncio.Future[Response]") -> AsyncIterator[bytes]:
+    while (text := await drafts.get()) is not None:
+        yield json.dumps({"draft": text}).encode() + b"\n"
+    yield json.dumps({"page": bytes((await made).body).decode()}).encode() + b"\n"
+
+
+async def answered(
+    service: Service, form: Mapping[str, str], strategy: str, prefix: str, on_draft: OnDraft | None = None
+) -> dict[str, Any]:
     """Variables of the answer template for one strategy ("": that of the index)."""
     parameters = _parameters(form["parameters"])
     version, limit = _number(form, "version"), _number(form, "limit") or SHOWN_LIMIT
@@ -113,6 +150,7 @@ async def answered(service: Service, form: Mapping[str, str], strategy: str, pre
         parameter_pairs(parameters),
         form["topic"] or None,
         form["where"] or None,
+        on_draft=on_draft,
     )
     answer = await service.ask(asked)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 from typing import TypeVar
@@ -66,6 +66,8 @@ class Asked:
     topic: str | None = None
     where: str | None = None
     reads: bool = True
+    # Gets the text of a model's answer while it is written, on another thread.
+    on_draft: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
 
     @property
     def kind(self) -> tuple[object, ...]:
@@ -152,6 +154,7 @@ class _Lane:
                 topics=[asked.topic for asked, _ in batch],
                 where=first.where,
                 reads=first.reads,
+                on_drafts=[asked.on_draft for asked, _ in batch],
             )
         except Exception as error:  # noqa: BLE001 - it is raised where each question was asked
             if len(batch) > 1 and isinstance(error, PolyhopError):  # one of them is at fault: each alone

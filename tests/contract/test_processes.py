@@ -70,7 +70,7 @@ class Reply(BaseModel):
 TASK = ChatTask("kg.extract", Prompt("p", "{{text}}"), Reply)
 
 class Echo:
-    def call(self, messages, name, reply, longest):
+    def call(self, messages, name, reply, longest, on_text):
         time.sleep(0.002)
         text = Reply(text=messages[0]["content"]).model_dump_json()
         return EndpointReply(Completion(text, "", False), text, 4, 4)

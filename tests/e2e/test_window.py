@@ -19,6 +19,7 @@ from browser_process import PAGE_FACTS, Browser, page_paths
 from command_processes import Commands, Prepare
 from hypothesis import HealthCheck, assume
 from hypothesis import settings as example_settings
+from scripted_server import Behaviour
 from small_indexes import Call, indexed, record, write_rows
 
 from polyhop.api import open_index
@@ -537,6 +538,23 @@ def test_two_evaluations_are_compared_by_question_with_significance(site: str, b
     text = browser.look(f"{site}/evaluations/compare?a=2&b=3").text
     for part in ("2 questions in both", "95 % interval", "not significant", "Where was Charles Babbage born?"):
         assert part in text, part
+
+
+def test_an_answer_appears_while_a_model_writes_it_and_is_then_checked(
+    serve: Call, demo_root: Path, browser: Browser, model_server: Any
+) -> None:
+    written = {"reasoning": "The Vltava flows through Prague [1], as one passage says.", "answer": "Vltava"}
+    model_server.respond(lambda _: Behaviour(content=json.dumps(written | {"citations": []}), piece_seconds=0.15))
+    settings = ("--set", "models.read=openai/scripted", "--set", f"models.api_base={model_server.url}")
+    url = serve(demo_root, *settings, POLYHOP_MODELS__PRICE="1,2").url
+    box, draft = "input[name=question]", "#draft:visible >> text=/^The Vltava flows(?!.*says)/"
+    steps = [["fill", box, "Which river flows through Prague?"], ["press", box, "Enter"], ["wait", draft]]
+    look = browser.look(f"{url}/ask", steps=[*steps, ["wait", "text=Link that reproduces this answer"]])
+    assert "being written, not checked yet" not in look.text
+    assert ("Vltava" in look.text, "[not verified]" in look.text) == (True, True)
+    assert look.url.startswith(f"{url}/ask?index=demo&question=Which+river+flows+through+Prague%3F&")
+    assert look.messages == []
+    assert model_server.count() == 1
 
 
 def test_a_person_uploads_questions_and_downloads_the_answers_of_a_worker(

@@ -1,11 +1,13 @@
 """Models of OpenAI's protocol are asked without litellm, with the same requests and replies; others through it."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from scripted_server import Behaviour
 
 from polyhop.schemas import errors
 from polyhop.schemas.settings import ModelSettings
@@ -156,3 +158,46 @@ def test_an_address_that_is_none_was_not_reached(ask: Ask, tmp_path: Path) -> No
     with pytest.raises(CallFailedError) as caught:
         ask(api_base="http://[half")
     assert type(caught.value.error) is errors.ModelUnreachableError
+
+
+@pytest.fixture
+def streamed(model_server: Any) -> Callable[[], tuple[EndpointReply[Completion], list[str]]]:
+    """A streamed reply, and the texts of it so far as they came."""
+
+    def call() -> tuple[EndpointReply[Completion], list[str]]:
+        texts: list[str] = []
+        completions = Completions("openai/test-model", ModelSettings(api_base=model_server.url, timeout_seconds=10))
+        return completions.call(MESSAGES, "prop.entities", Names, 300, texts.append), texts
+
+    return call
+
+
+def test_a_streamed_reply_is_the_whole_one_and_its_text_grows(ask: Ask, streamed: Callable[[], Any]) -> None:
+    reply, texts = streamed()
+    assert reply == ask()
+    assert len(texts) > 2
+    assert all(after.startswith(before) for before, after in pairwise(texts))
+    assert texts[-1] == reply.value.text
+
+
+@pytest.mark.parametrize("kind", ["refusal", "length", "content_filter"])
+def test_a_streamed_reply_that_is_refused_or_cut_is_known_as_such(
+    model_server: Any, ask: Ask, streamed: Callable[[], Any], kind: str
+) -> None:
+    model_server.play(kind, kind)
+    assert streamed()[0] == ask()
+
+
+def test_a_server_that_does_not_stream_is_asked_again_for_the_whole_reply(
+    model_server: Any, streamed: Callable[[], Any]
+) -> None:
+    no_stream = Behaviour("error", status=400, message="stream is not supported")
+    model_server.respond(lambda asked: no_stream if asked.body.get("stream") else "reply")
+    reply, texts = streamed()
+    assert ("Ada Lovelace" in reply.value.text, texts) == (True, [])
+
+
+def test_a_stream_that_ends_early_is_a_lost_reply(model_server: Any, streamed: Callable[[], Any]) -> None:
+    model_server.play(Behaviour(kind="cut_stream"))
+    with pytest.raises(CallFailedError, match="the stream ended before the reply did"):
+        streamed()

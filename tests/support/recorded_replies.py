@@ -61,7 +61,12 @@ class Recording:
                 self._known = {row["asked"]: row for row in map(json.loads, file)}
 
     def call(
-        self, messages: Sequence[Mapping[str, str]], name: str, reply: type[BaseModel], max_output_tokens: int
+        self,
+        messages: Sequence[Mapping[str, str]],
+        name: str,
+        reply: type[BaseModel],
+        max_output_tokens: int,
+        _on_text: object = None,
     ) -> EndpointReply[Completion]:
         """What the model said to these messages."""
         asked = content_hash(name, str(max_output_tokens), *(message["content"] for message in messages))

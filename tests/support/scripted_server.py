@@ -157,6 +157,7 @@ KINDS = (
     "zero",  # 200, embeddings, the last of which is zero
     "no_embeddings",  # 200, a JSON object of another form
     "broken",  # 200, trailing commas, comments and single quotes: needs the third rung
+    "cut_stream",  # 200, a stream without its last parts
     *OF_LINES,  # of batches only
 )
 
@@ -168,6 +169,7 @@ class Behaviour:
     kind: str = "reply"
     content: str | None = None  # of the reply instead of the derived one
     delay_seconds: float = 0.0  # before it does anything
+    piece_seconds: float = 0.0  # after each part of a stream
     status: int | None = None  # of "error" and "html"
     retry_after: object = None  # header: seconds or an HTTP date
     message: str = "scripted fault"
@@ -374,8 +376,30 @@ class Handler(BaseHTTPRequestHandler):
                 self._send(200, text[: len(text) // 2], {"Content-Length": str(len(text.encode()))})
                 self.wfile.flush()
                 self._reset()
+            case _ if asked.body.get("stream"):
+                self._stream(made, chosen)
             case _:
                 self._send(200, text)
+
+    def _stream(self, made: dict[str, Any], chosen: Behaviour) -> None:
+        """The reply as server-sent events of a few characters each, with the usage in the last one."""
+        self.close_connection = True
+        choice, usage = made["choices"][0], made.pop("usage", None)
+        content = choice["message"]["content"] or ""
+        deltas = [{"content": content[n : n + 8]} for n in range(0, len(content), 8)]
+        deltas += [{"refusal": choice["message"]["refusal"]}]
+        parts = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+        parts[-1]["choices"][0]["finish_reason"] = choice["finish_reason"]
+        parts += [{"choices": [], "usage": usage}] if usage else []
+        parts = parts[:2] if chosen.kind == "cut_stream" else parts
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        for part in parts:
+            self.wfile.write(f"data: {json.dumps({**made, **part})}\n\n".encode())
+            self.wfile.flush()
+            time.sleep(chosen.piece_seconds)
+        self.wfile.write(b"data: [DONE]\n\n")
 
     def _trickle(self, begun: str) -> None:
         """A byte now and then, until the client hangs up."""

@@ -199,7 +199,7 @@ class Chat(PaidCalls):
 
         def attempt() -> tuple[ReplyT, Repair]:
             tokens = sum(count_tokens(message["content"], self.model) + MESSAGE_TOKENS for message in messages)
-            send = partial(self._completions.call, messages, request.task.name, form, longest)
+            send = partial(self._completions.call, messages, request.task.name, form, longest, request.on_text)
             return self._call(asked, tokens, longest, send, read)
 
         found: dict[str, Any]

@@ -7,7 +7,7 @@ before its first token (decision 0036).
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -53,6 +53,9 @@ _TOO_LONG = re.compile(
 """How OpenAI, vLLM, llama.cpp and SGLang say that a request is too long for a model."""
 _LONGEST_ERROR = 100_000  # characters of the body of an error that are looked through; chosen: messages are shorter
 
+OnText = Callable[[str], None]
+"""Gets the text of a reply so far while the server writes it."""
+
 _clients: list[httpx.Client] = []
 _opening = Lock()
 
@@ -97,13 +100,13 @@ class OpenaiServer:
         self._timeout_seconds = timeout_seconds
         self._api_base = api_base
 
-    def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Returns the document that the server replies with.
+    def post(self, path: str, body: Mapping[str, Any], on_text: OnText | None = None) -> Any:
+        """Returns the document that the server replies with; a chat completion's text goes to `on_text` as it comes.
 
         Raises:
             CallFailedError: If there is none.
         """
-        send = partial(self._sent, path, json.dumps({"model": self.name, **body}).encode())
+        send = partial(self._sent, path, {"model": self.name, **body}, on_text)
         try:
             response = within(self._timeout_seconds, send)
         except TimeoutError as error:
@@ -125,10 +128,20 @@ class OpenaiServer:
         """The error of a reply of another form than was asked for."""
         return self._failed(Failure(Reach.LOST, one_line(server_words(document))))
 
-    def _sent(self, path: str, content: bytes) -> httpx.Response:
+    def _sent(self, path: str, body: Mapping[str, Any], on_text: OnText | None) -> httpx.Response:
         address = self._api_base or os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE")
         url = f"{(address or OPENAI_ADDRESS).rstrip('/')}/{path}"
-        return _client().post(url, content=content, headers=self._headers(), timeout=self._timeout_seconds)
+        options: dict[str, Any] = {"headers": self._headers(), "timeout": self._timeout_seconds}
+        if on_text is not None:
+            asked = {**body, "stream": True, "stream_options": {"include_usage": True}}
+            with _client().stream("POST", url, content=json.dumps(asked).encode(), **options) as response:
+                if response.headers.get("content-type", "").startswith("text/event-stream"):
+                    return httpx.Response(response.status_code, json=_joined(response.iter_lines(), on_text))
+                response.read()
+            if response.status_code not in {400, 422}:
+                return response
+        # Also after a refusal, which may be that of a server that does not stream.
+        return _client().post(url, content=json.dumps(body).encode(), **options)
 
     def _headers(self) -> dict[bytes, bytes]:
         variable = litellm_client.key_variable(self._model)
@@ -144,6 +157,31 @@ class OpenaiServer:
 
     def _failed(self, failure: Failure) -> CallFailedError:
         return failed_call(failure, self._model, self._where)
+
+
+def _joined(lines: Iterable[str], on_text: OnText) -> dict[str, Any]:
+    """Returns the chat completion whose parts come as server-sent events; one that does not end has no choice."""
+    content, refusal, reason, usage = "", "", None, None
+    for line in lines:
+        data = line.removeprefix("data:").strip()
+        if data in {line, "[DONE]"}:
+            continue
+        try:
+            event: dict[str, Any] = json.loads(data, parse_int=whole_number)
+            if event.get("error"):
+                return event
+            usage = event.get("usage") or usage
+            for choice in event.get("choices", [])[:1]:
+                delta = choice.get("delta") or {}
+                content, refusal = content + (delta.get("content") or ""), refusal + (delta.get("refusal") or "")
+                reason = choice.get("finish_reason") or reason
+                on_text(content)
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            return {"error": {"message": f"a part of the stream is no event: {data[:100]}"}}
+    if reason is None:
+        return {"error": {"message": "the stream ended before the reply did"}}
+    message = {"content": content, "refusal": refusal or None}
+    return {"choices": [{"message": message, "finish_reason": reason}], "usage": usage}
 
 
 def _refused(response: httpx.Response, document: Any) -> Failure:
@@ -189,9 +227,14 @@ class Completions:
         self._is_form_proven = False
 
     def call(
-        self, messages: Sequence[Mapping[str, str]], name: str, reply: type[BaseModel], max_output_tokens: int
+        self,
+        messages: Sequence[Mapping[str, str]],
+        name: str,
+        reply: type[BaseModel],
+        max_output_tokens: int,
+        on_text: OnText | None = None,
     ) -> EndpointReply[Completion]:
-        """Returns the model's reply to messages.
+        """Returns the model's reply to messages; `on_text` gets its text so far, but from litellm.
 
         Raises:
             CallFailedError: With a ModelError; a form that the server refuses is retryable, with the next form. With a
@@ -203,7 +246,7 @@ class Completions:
             parameters["response_format"] = response_format(name, reply) if form == 0 else {"type": "json_object"}
         parameters[self._limit_name] = max_output_tokens
         try:
-            answer = self._answer([dict(message) for message in messages], parameters)
+            answer = self._answer([dict(message) for message in messages], parameters, on_text)
         except CallFailedError as failed:
             if not self._goes_without(failed, form, parameters):
                 raise
@@ -215,10 +258,12 @@ class Completions:
         self._is_form_proven = True
         return answer
 
-    def _answer(self, messages: list[dict[str, str]], parameters: dict[str, Any]) -> EndpointReply[Completion]:
+    def _answer(
+        self, messages: list[dict[str, str]], parameters: dict[str, Any], on_text: OnText | None
+    ) -> EndpointReply[Completion]:
         if self._server is None:
             return litellm_client.complete(self._model, self._settings, messages, parameters)
-        document = self._server.post("chat/completions", {"messages": messages, **parameters})
+        document = self._server.post("chat/completions", {"messages": messages, **parameters}, on_text)
         try:
             return completion_of(document)
         except errors.MalformedReplyError as error:

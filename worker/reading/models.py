@@ -6,9 +6,10 @@ unavailable model leaves unread is not a Reading. Source: algorithms.md 0.7 (qa.
 
 import logging
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate, takewhile
 from math import fsum
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -24,6 +25,7 @@ from pydantic import (
     WrapValidator,
     field_validator,
 )
+from pydantic_core import from_json
 
 from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, Prompt, ReplyText, Usage
 from polyhop.schemas.errors import (
@@ -189,6 +191,14 @@ class PromptInputs(NamedTuple):
     passages: Sequence[ContextPassage] = ()
 
 
+def _show_draft(show: Callable[[str], None], text: str) -> None:
+    """Shows the sentences of a reply that is being written; of what is no JSON object (yet), nothing."""
+    with suppress(ValueError):
+        reply = from_json(text[text.index("{") :], allow_partial="trailing-strings")
+        if isinstance(reply, dict) and isinstance(reply.get("reasoning"), str):
+            show(reply["reasoning"])
+
+
 class AskingReader:
     """Asks a model about each item, many at once; what it replies nothing usable to, the fallback reads.
 
@@ -219,7 +229,8 @@ class AskingReader:
         requests = []
         for question, shown in ((item.question, shown) for item, shown in pairs if shown is not None):
             inputs = (("question", question.text), *shown.inputs)
-            requests.append(ChatRequest(self._task, question.id or question.text, inputs))
+            on_text = partial(_show_draft, question.on_draft) if question.on_draft else None
+            requests.append(ChatRequest(self._task, question.id or question.text, inputs, on_text))
         outcomes = iter(self._chat.ask(requests))
         return [
             self._unasked(item) if shown is None else self._reading(item, shown, next(outcomes))

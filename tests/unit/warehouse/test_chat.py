@@ -62,7 +62,9 @@ class FakeModel:
         self.script = {text: list(steps) for text, steps in (script or {}).items()}
         self.asked: list[str] = []
 
-    def call(self, messages: list[Any], name: str, reply: type[BaseModel], longest: int) -> EndpointReply[Completion]:
+    def call(
+        self, messages: list[Any], name: str, reply: type[BaseModel], longest: int, _on_text: Any = None
+    ) -> EndpointReply[Completion]:
         text = messages[0]["content"].removeprefix("Names in ")
         self.asked.append(text)
         steps = self.script.get(text)
