@@ -16,7 +16,7 @@ from polyhop.schemas.errors import UnknownIdError
 from polyhop.schemas.names import name_tokens
 from polyhop.server.api import MAX_JOB, index_row
 from polyhop.server.pages import Pages, index_link
-from polyhop.server.source_pages import marked_passage, original_file, record_of_document, table_rows
+from polyhop.server.source_pages import marked_passage, original_file, record_of_document, sheets_around, table_rows
 from polyhop.versions import diff_versions, version_rows
 from polyhop.warehouse.files.versions import read_runs, require_version
 from polyhop.warehouse.statements import statement
@@ -184,7 +184,7 @@ def neighbourhood(entity: dict[str, Any], relations: list[dict[str, Any]]) -> Ev
 
 def _add_documents(router: APIRouter, pages: Pages) -> None:
     @router.get("/indexes/{index}/documents/{document}")
-    async def document(
+    async def document(  # noqa: PLR0913, PLR0917 - the parameters of its address
         request: Request,
         index: str,
         document: str,
@@ -193,7 +193,10 @@ def _add_documents(router: APIRouter, pages: Pages) -> None:
         passage: str = "",
         start: int = 0,
         end: int = 0,
+        sheet: int = 0,
     ) -> Response:
+        """A document; `sheet` is the number of a page of its PDF, 0 the one with the marked sentence."""
+
         def read(opened: Index) -> dict[str, Any]:
             shown = _Shown(opened, version)
             row = shown.one("document", "document", document)
@@ -214,9 +217,14 @@ def _add_documents(router: APIRouter, pages: Pages) -> None:
         found = await pages.service.use(index, read, chosen)
         original = await original_file(pages.service, index, found["record"])
         is_drawn = original.path is not None and original.path.suffix.lower() == ".pdf"
-        marks = {"passage": passage, "start": start, "end": end}
-        picture = found["link"]("picture", **marks) if found["mark"] and found["mark"].pages and is_drawn else ""
-        more = {"original": original, "picture": picture, "marked_id": passage}
+        marks = {"passage": passage, "start": start, "end": end} if found["mark"] else {}
+        pages_of_mark = found["mark"].pages if found["mark"] else ()
+        picture = found["link"]("picture", **marks) if pages_of_mark and is_drawn else ""
+        picture = found["link"]("sheets", str(sheet), document=document) if sheet and is_drawn else picture
+        sheets = sheets_around(found["metadata"].get("pages"), (sheet,) if sheet else pages_of_mark or (0,))
+        turn = {number: found["link"]("documents", document, **marks, sheet=number) for number in sheets}
+        more = {"original": original, "picture": picture, "marked_id": passage, "sheet": sheet}
+        more |= {"sheets": turn if is_drawn else {}}
         return pages.page(request, "document.html.jinja", **found, **more)
 
     @router.get("/indexes/{index}/passages/{passage:path}")

@@ -265,7 +265,8 @@ class Service:
         own = " ".join((asked.where or "").split())
         if own:
             require_condition(own)  # alone: parentheses that it closes must not be ours
-        return replace(asked, where=f"({access.where}) AND ({own})" if own else access.where)
+        # A draft would come before the answer of a strategy that is refused.
+        return replace(asked, where=f"({access.where}) AND ({own})" if own else access.where, on_draft=None)
 
     async def use(self, index: str, work: Callable[[Index], T], version: int | None = None) -> T:
         """Runs `work` on the open current (or named) version, on the thread of the index; returns its result.

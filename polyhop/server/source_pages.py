@@ -1,5 +1,6 @@
 """Sources of answers: a document with a sentence marked, its page as a picture, its rows as a table, its file."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +74,13 @@ def record_of_document(opened: Index, document: str) -> dict[str, Any]:
     return {**rows[0], "version": opened.version}
 
 
+def sheets_around(count: object, shown: Sequence[int]) -> list[int]:
+    """Numbers of the pages of a PDF that are shown, of the one before and of the one after; `count` is its pages."""
+    if not isinstance(count, int):
+        return []
+    return list(range(max(1, min(shown) - 1), min(count, max(shown) + 1) + 1))
+
+
 def table_rows(text: str, start: int, end: int) -> list[tuple[list[str], bool]]:
     """The rows of a table's passage, the first with the names of columns, each with whether the mark is in it.
 
@@ -120,23 +128,34 @@ def make_router(pages: Pages) -> APIRouter:
 
     @router.get("/indexes/{index}/picture")
     async def picture(index: str, passage: str, start: int = 0, end: int = 0, version: int | None = None) -> Response:
+        """The page of a PDF with the marked part of a passage."""
+
         def look(opened: Index) -> tuple[MarkedPassage, int]:
             return marked_passage(opened, passage, start, end), opened.version
 
         shown, number = await service.use(index, look, version)
         row = {"record_id": shown.record, "source": shown.source, "version": number}
+        return await drawn(index, row, shown.pages, shown.sentence)
+
+    @router.get("/indexes/{index}/sheets/{number}")
+    async def sheet(index: str, number: int, document: str, version: int | None = None) -> Response:
+        """A page of a document's PDF."""
+        row = await service.use(index, lambda opened: record_of_document(opened, document), version)
+        return await drawn(index, row, (number,), "")
+
+    async def drawn(index: str, row: dict[str, Any], numbers: Sequence[int], sentence: str) -> Response:
         found = await original_file(service, index, row)
-        if found.path is None or found.path.suffix.lower() != ".pdf" or not shown.pages:
+        if found.path is None or found.path.suffix.lower() != ".pdf" or not numbers:
             raise UnknownIdError(found.reason or MISSING)
-        png = await service.run(lambda: _drawn(found, shown))
+        png = await service.run(lambda: _drawn(found, row["source"], numbers, sentence))
         return Response(png, media_type="image/png")
 
     return router
 
 
-def _drawn(original: Original, shown: MarkedPassage) -> bytes:
+def _drawn(original: Original, source: str, numbers: Sequence[int], sentence: str) -> bytes:
     with Converter(ConversionLimits(seconds=PICTURE_SECONDS)) as converter:
         try:
-            return converter.picture(original.path, shown.pages, shown.sentence) if original.path else b""
+            return converter.picture(original.path, numbers, sentence) if original.path else b""
         except FaultError as fault:
-            raise UnknownIdError(f"The page of '{shown.source}' cannot be drawn: {fault}.") from fault
+            raise UnknownIdError(f"The page of '{source}' cannot be drawn: {fault}.") from fault

@@ -14,8 +14,18 @@ from starlette.testclient import TestClient
 
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.settings import Settings
-from polyhop.server.access import Access, TokenRole, Tokens, add_token, listed_tokens, remove_token, require_access
+from polyhop.server.access import (
+    CURRENT,
+    Access,
+    TokenRole,
+    Tokens,
+    add_token,
+    listed_tokens,
+    remove_token,
+    require_access,
+)
 from polyhop.server.app import make_app
+from polyhop.server.service import Asked, Service
 from polyhop.warehouse.files.layout import Layout
 
 SECRET, OPEN = "Velmont", "Tarnwick"
@@ -250,3 +260,15 @@ def test_tokens_are_made_listed_and_removed_by_commands(said: Call, tmp_path: Pa
     assert "There are no tokens" in said("tokens list --root", root)[1]
     ended, _, told = said("tokens add bad --where", "true) or (true", "--root", root)
     assert (ended, told.startswith("polyhop: The filter is wrong")) == (2, True)
+
+
+def test_drafts_of_a_model_are_not_for_tokens_with_a_filter(root: Path) -> None:
+    """A strategy that the filter does not limit is refused after its answer."""
+    service, asked = Service(Settings(root=root)), Asked("firm", QUESTION, on_draft=print)
+    with_filter = CURRENT.set(Access("filtered", TokenRole.ASK, (), FILTER))
+    try:
+        permitted = service.permitted(asked)
+    finally:
+        CURRENT.reset(with_filter)
+        service.close()
+    assert (service.permitted(asked).on_draft, permitted.on_draft) == (print, None)
