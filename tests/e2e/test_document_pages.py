@@ -156,7 +156,7 @@ def test_a_stranger_goes_from_an_empty_root_to_a_sentence_in_a_pdf(
     turned, pages = look(str(link), ("click", "nav[aria-label='Pages of the file'] a"), evaluate=SHEETS)
     assert ("&sheet=1" in turned.url, pages) == (
         True,
-        ["Page 1 of lighthouse.pdf", "page 2", "the sentence"],
+        ["Page 1 of reports/lighthouse.pdf", "page 2", "the sentence"],
     )
     assert (width > 1_000, "#source" in source.url, faults) == (True, True, [])
 

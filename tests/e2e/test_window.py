@@ -499,9 +499,10 @@ LISTS = ("/", "/jobs", "/jobs/1", "/evaluations", "/evaluations/compare?a=2&b=1"
 
 
 @pytest.mark.parametrize("path", [*LISTS, "/indexes/mine/entities?name=Ada", "/indexes/mine/words?words=London"])
-def test_no_list_is_cut_on_a_phone(site: str, browser: Browser, path: str) -> None:
+def test_no_list_is_cut_on_a_phone_and_on_a_desktop(site: str, browser: Browser, path: str) -> None:
     cut = "[...document.querySelectorAll('.frame')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.ariaLabel)"
-    assert browser.look(f"{site}{path}", evaluate={"cut": cut}, width=390).values["cut"] == []
+    looks = [browser.look(f"{site}{path}", evaluate={"cut": cut}, width=width) for width in (390, 1280)]
+    assert [look.values["cut"] for look in looks] == [[], []]
 
 
 @pytest.mark.parametrize("path", ["/ask?index=mine", "/jobs", "/indexes/mine", "/evaluations"])
