@@ -38,7 +38,7 @@ class Question:
     topic: str | None = None
     names: tuple[QuestionName, ...] = ()
     entity_vector: NDArray[np.float32] | None = None
-    # Gets the text of a model's answer while it is written, unchecked, on the thread of the call; None: nobody does.
+    # Gets the text of a model's answer while it is written, unchecked, on the thread of the call.
     on_draft: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
 
 
