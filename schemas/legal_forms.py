@@ -155,7 +155,7 @@ _ALSO_ELSEWHERE = frozenset(("a·s", "d·d", "kg", "l·p", "s·e", "zrt"))
 
 
 def names_company(name: str) -> bool:
-    """Returns whether a name ends with a legal form that persons, works and places do not have.
+    """Returns whether a name ends with a legal form that persons, works and locations do not have.
 
     Such are `John Alton, A.S.`, `Robert Hovenden D.D.`, `Duke of Lennox KG`, `Avenue SE` and `Windows RT`.
     """

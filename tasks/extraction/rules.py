@@ -192,7 +192,7 @@ _FIRST_KEPT, _OTHER = CLASSES.index("LOCATION"), CLASSES.index(OTHER)  # classes
 
 
 def _type_companies(rows: Iterable[ExtractedEntity]) -> None:
-    """Types names that end with a company's legal form, unless most votes are for a place, a work or an event."""
+    """Types names that end with a company's legal form, unless most votes are for a location, a work or an event."""
     for row in rows:
         is_judged = row.votes and row.confidence == UNTYPED
         if is_judged and names_company(row.surface) and max(row.votes[_FIRST_KEPT:_OTHER]) < _SURE * sum(row.votes):

@@ -256,6 +256,6 @@ def test_examples_are_chosen_for_what_the_others_do_not_show_by_how_many_have_it
 
 def test_the_language_of_the_texts_becomes_a_rule_before_the_form_of_the_reply() -> None:
     prompt = composed(extraction.questions().kg_extract.prompt, [shown("x", "A"), shown("y", "B")], "de")
-    said = "own.\n\nThe texts are in German: write in that language, and names as they stand.\n\nReply with"
+    said = "knowledge.\n\nThe texts are in German: write in that language, and names as they stand.\n\nReply with"
     assert said in prompt.text
     assert "German" not in composed(extraction.questions().kg_extract.prompt, [shown("x", "A")], "en").text
