@@ -98,7 +98,7 @@ class Repair(StrEnum):
     UNWRAPPED = "unwrapped"
     REPAIRED = "repaired"
     REASKED = "reasked"
-    CUT = "cut"  # its limit ended it; the whole items before that are used
+    CUT = "cut"  # the token limit cut it, twice; only its complete items are used
 
 
 JOBS = "(jobs)"  # Instead of an index's name: requests of workers for the questions of jobs.
@@ -126,8 +126,8 @@ class ChatTask(Generic[ReplyT]):
     # Tokens of a reply per token of the text it is about, as planned before a project has its own history; not
     # part of any key.
     output_per_input: float = 1.0
-    # Whether the reply is lists of items that count without those behind them: a reply that its limit ended twice
-    # keeps its whole items.
+    # True if the reply consists of lists whose items can be used one by one; the complete items of such a reply are
+    # used even if its limit cut it twice.
     is_list: bool = False
 
 

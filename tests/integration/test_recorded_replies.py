@@ -48,7 +48,7 @@ EXTRACTION |= {"listed_phrases": 115, "kept_phrases": 115, "listed_propositions"
 EXTRACTION |= {"dropped_proposition_entities": 49}
 CALLS_AND_FALLBACKS = {"bridge-lexical": (7, 1), "closed-book": (6, 0), "qasa": (12, 1)}
 CALLS_AND_FALLBACKS |= {"partial answers": (18, 0), "final answers": (1, 0), "filter": (1, 0)}  # of hublink
-"""Of reading, the warm-up question included: what was asked of the model, and what was read without it."""
+"""Model calls and fallbacks of reading by strategy, the warm-up question included."""
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ def _joined(lines: Iterable[str], on_text: OnText) -> dict[str, Any]:
                 reason = choice.get("finish_reason") or reason
                 on_text(content)
         except (ValueError, TypeError, AttributeError, RecursionError):
-            return {"error": {"message": f"a part of the stream is no event: {data[:100]}"}}
+            return {"error": {"message": f"an event of the stream is not valid JSON: {data[:100]}"}}
     if reason is None:
         return {"error": {"message": "the stream ended before the reply did"}}
     message = {"content": content, "refusal": refusal or None}

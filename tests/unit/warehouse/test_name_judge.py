@@ -86,7 +86,7 @@ def test_a_name_with_a_legal_form_is_an_organization(settings: Settings, name: s
     ]
 
 
-def test_a_place_with_letters_of_a_legal_form_stays_a_place(settings: Settings) -> None:
+def test_a_location_with_letters_of_a_legal_form_stays_one(settings: Settings) -> None:
     page = rules(settings)(passage("They live in Edmonton AB near the river."))
     assert (page.rows["edmonton ab"].type, best(page)["edmonton ab"]) == (None, "LOCATION")
 
