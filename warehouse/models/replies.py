@@ -86,7 +86,9 @@ def read_reply(text: str, reply: type[ReplyT]) -> tuple[ReplyT, Repair]:
 
 
 def read_cut(text: str, reply: type[ReplyT]) -> ReplyT | None:
-    """The whole items of a reply that its limit ended, None without any: the items of the lists of its one object."""
+    """The complete items of the lists in a reply that its limit cut; None if there is none. Cost: O(characters)."""
+    if len(text) > MAX_CHARACTERS:
+        return None
     answer = _THINKING.sub("", text.strip()).strip()
     start = answer.find("{")
     open_brackets: list[str] = []
@@ -97,7 +99,7 @@ def read_cut(text: str, reply: type[ReplyT]) -> ReplyT | None:
             open_brackets.append(_CLOSING[mark])
         elif mark in "]}" and (not open_brackets or open_brackets.pop() != mark):
             return None
-        is_item = mark in "]}" or answer[token.end() :].lstrip()[:1] in (",", "]")
+        is_item = mark in "]}" or _ITEM_END.match(answer, token.end()) is not None
         if open_brackets == ["}", "]"] and mark not in _CLOSING and is_item:
             end = token.end()
     found, _ = _valid(_whole(answer[start:end] + "]}"), reply)
@@ -105,6 +107,7 @@ def read_cut(text: str, reply: type[ReplyT]) -> ReplyT | None:
 
 
 _CLOSING = {"{": "}", "[": "]"}
+_ITEM_END = re.compile(r"\s*+[,\]]")
 
 
 def _valid(candidates: Iterator[Any], reply: type[ReplyT]) -> tuple[list[ReplyT], str]:

@@ -413,11 +413,14 @@ class FusedStrategy(RankedStrategy):
             lists = [numbers.tolist() for numbers, _ in found]
             fused = reciprocal_rank_fusion(lists, self._k)[: max(limit, 0)]
             numbers = np.array([number for number, _ in fused], dtype=np.intp)
-            parts: dict[str, dict[str, float]] = {self._passage_ids[number]: {} for number, _ in fused[:EXPLAINED]}
-            for name, ranked in zip((RANK_BY_WORDS, RANK_BY_SIMILARITY), lists, strict=True):
-                for rank, number in enumerate(ranked, start=1):
-                    if self._passage_ids[number] in parts:
-                        parts[self._passage_ids[number]][name] = round(1 / (self._k + rank), 6)
+            shares = {
+                name: {number: round(1 / (self._k + rank), 6) for rank, number in enumerate(ranked, start=1)}
+                for name, ranked in zip((RANK_BY_WORDS, RANK_BY_SIMILARITY), lists, strict=True)
+            }
+            parts = {
+                self._passage_ids[number]: {name: share[number] for name, share in shares.items() if number in share}
+                for number, _ in fused[:EXPLAINED]
+            }
             ranking = numbers, np.array([score for _, score in fused], dtype=np.float64)
             yield Found(ranking, Evidence(score_parts=parts))
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,6 +99,17 @@ class BridgeParameters(BridgeLexicalParameters):
     graph_weight: float = Field(0.2, ge=0, le=1000, description="lambda: weight of the walk in the score, default 0.2.")
 
 
+class ExactScores(NamedTuple):
+    """Exact similarities of k passages, shape (k,) each."""
+
+    seeding: NDArray[np.float64]  # What seeds are chosen by.
+    fusing: NDArray[np.float64]  # What the walk is added to.
+    lexical: NDArray[np.float64]  # BM25's part of `fusing`.
+
+
+ScoreParts = Mapping[str, Mapping[str, float]]  # Shares of scores by passage id and part.
+
+
 @dataclass(frozen=True, slots=True)
 class Candidates:
     """Passages that may rank for a question, and how similar they are to it."""
@@ -106,9 +117,7 @@ class Candidates:
     rows: NDArray[np.intp]  # Shape (m,): passage numbers, ascending.
     seeding: NDArray[np.float64]  # Shape (m,): what seeds are chosen by.
     fusing: NDArray[np.float64]  # Shape (m,): what the walk is added to.
-    # Passage numbers to their exact similarities, for seeding and for fusing, and the part of BM25 in the latter, shape
-    # (k,) each.
-    exact: Callable[[NDArray[np.intp]], tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]
+    exact: Callable[[NDArray[np.intp]], ExactScores]  # Of passage numbers.
 
 
 @strategy(
@@ -159,9 +168,8 @@ class BridgeLexicalStrategy(RankedStrategy):
             graph_weight = p.graph_weight * max(share, LEAST_GRAPH_SHARE)
             spread = walk_parts(self._walk(start.seeds), walk_part, graph_weight, REFERENCE_RANK)
             coverage_weight = p.coverage_weight * max(share, LEAST_COVERAGE_SHARE)
-            ranking = self._ranking(candidates, spread, stems, coverage_weight, limit)
-            evidence = start.evidence(self._passage_ids, self._keys)
-            evidence = replace(evidence, score_parts=self._score_parts(ranking, candidates, spread))
+            ranking, parts = self._ranking(candidates, spread, stems, coverage_weight, limit)
+            evidence = replace(start.evidence(self._passage_ids, self._keys), score_parts=parts)
             yield Found(ranking, evidence, time.perf_counter() - seeded)
 
     def _searches(self, questions: Sequence[Question], limit: int) -> Searches:
@@ -184,7 +192,7 @@ class BridgeLexicalStrategy(RankedStrategy):
     ) -> Candidates:
         """Candidates by words."""
         shares = words[near.rows]
-        return Candidates(near.rows, shares, shares, lambda rows: (words[rows], words[rows], words[rows]))
+        return Candidates(near.rows, shares, shares, lambda rows: ExactScores(*[words[rows]] * 3))
 
     def _start(
         self, entities: QuestionEntities, numbers: NDArray[np.intp], shares: NDArray[np.float64], found: Candidates
@@ -194,22 +202,23 @@ class BridgeLexicalStrategy(RankedStrategy):
         if self.is_positive_only:
             count = min(count, int(np.count_nonzero(found.seeding > 0)))
         near = found.rows[contenders(found.seeding, count, self._error)]
-        first, passages = seed_passages(found.exact(near)[0], count, self._parameters.seed_temperature)
+        first, passages = seed_passages(found.exact(near).seeding, count, self._parameters.seed_temperature)
         weights, passages = mix(self._entity_weights[numbers] * shares, passages)
         fallback = None if len(numbers) else PASSAGES_ONLY
         return Start(entities, WalkSeeds(numbers, weights, near[first], passages), fallback)
 
     def _ranking(
         self, found: Candidates, added: Masses, stems: list[int], coverage_weight: float, limit: int
-    ) -> Ranking:
-        """Re-ranks the pool by coverage; the rest stays in score order.
+    ) -> tuple[Ranking, ScoreParts]:
+        """Re-ranks the pool by coverage; the rest stays in score order. Returns the parts of the first scores, too.
 
         The score is the similarity plus what is `added` to it; passages that get much of that are candidates, too.
         """
         count = max(limit, POOL)
         similar = found.rows[contenders(found.fusing + added.of(found.rows), count, self._error)]
         near = np.union1d(similar, added.most(max(count, ALSO_NEAR)))
-        scores = added.of(near) + found.exact(near)[1]
+        exact, walk = found.exact(near), added.of(near)
+        scores = walk + exact.fusing
         first = best(scores, count)
         if self.is_positive_only:
             first = first[scores[first] > 0]
@@ -217,17 +226,12 @@ class BridgeLexicalStrategy(RankedStrategy):
         contains = containment(self._impacts, stems, near[pool])
         order = cover(scores[pool], contains, self._impacts.idf[stems], coverage_weight, CHOSEN)
         shown = np.concatenate((pool[order], first[POOL:]))[: max(limit, 0)]
-        return near[shown], scores[shown]
-
-    def _score_parts(self, ranking: Ranking, found: Candidates, added: Masses) -> dict[str, dict[str, float]]:
-        """Similarity, words and walk in the scores of the first passages, rounded for reading."""
-        rows = ranking[0][:EXPLAINED]
-        _, fusing, words = found.exact(rows)
-        columns = {SIMILARITY: fusing - words, WORDS: words, BY_GRAPH: added.of(rows)}
-        return {
-            self._passage_ids[row]: {name: round(float(column[n]), 6) for name, column in columns.items()}
-            for n, row in enumerate(rows.tolist())
-        }
+        explained = shown[:EXPLAINED]
+        columns = {SIMILARITY: exact.fusing - exact.lexical, WORDS: exact.lexical, BY_GRAPH: walk}
+        rounded = zip(*(column[explained].round(6).tolist() for column in columns.values()), strict=True)
+        parts = [dict(zip(columns, shares, strict=True)) for shares in rounded]
+        ids = [self._passage_ids[row] for row in near[explained]]
+        return (near[shown], scores[shown]), dict(zip(ids, parts, strict=True))
 
 
 @strategy(
@@ -282,9 +286,9 @@ class BridgeStrategy(BridgeLexicalStrategy):
         """Candidates by cosine; BM25 counts among the seeds, and in the score as far as no rare name is asked for."""
         weight, vector = self._parameters.lexical_weight, question_vector(question)
 
-        def exact(rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        def exact(rows: NDArray[np.intp]) -> ExactScores:
             cosine, lexical = exact_cosines(self._vectors.vectors, rows, vector), weight * words[rows]
-            return cosine + lexical, cosine + (1 - share) * lexical, (1 - share) * lexical
+            return ExactScores(cosine + lexical, cosine + (1 - share) * lexical, (1 - share) * lexical)
 
         (cosine,) = near.cosines
         lexical = weight * words[near.rows]

@@ -31,7 +31,14 @@ from polyhop.worker.ranking.bridge import (
 from polyhop.worker.ranking.fusion import best, contenders
 from polyhop.worker.ranking.similarity import cosine_error, exact_cosines
 from polyhop.worker.strategies.base import Found, question_vector, strategy
-from polyhop.worker.strategies.bridge import IN_COSINES, REFERENCE_RANK, BridgeParameters, BridgeStrategy, Candidates
+from polyhop.worker.strategies.bridge import (
+    IN_COSINES,
+    REFERENCE_RANK,
+    BridgeParameters,
+    BridgeStrategy,
+    Candidates,
+    ExactScores,
+)
 from polyhop.worker.strategies.entities import QuestionEntities, entity_meanings, match_meanings
 
 LEAST_GRAPH_SHARE = 0.2  # c_min, of graph_weight: left to questions without rare names; bridge-masked.md 4.
@@ -137,7 +144,8 @@ class BridgeMaskedStrategy(BridgeStrategy):
             lexical_weight = p.lexical_share * (1 - share) * trust.in_fusion
             if lexical_weight > 0:
                 added = added.plus(lexical_weight * lexical)
-            ranking = self._ranking(candidates, added, stems, p.coverage_weight * trust.in_seeds, limit)
+            # The parts of the scores are not shown: `added` is of the walk and of BM25.
+            ranking, _ = self._ranking(candidates, added, stems, p.coverage_weight * trust.in_seeds, limit)
             # What was read in the question and how far BM25 was trusted, rounded for reading.
             parts = {"names share (c)": share, "completeness (kappa)": trust.completeness}
             parts |= {"agreement (o)": float(trust.agreement), "trust (r)": trust.in_seeds}
@@ -180,10 +188,10 @@ class BridgeMaskedStrategy(BridgeStrategy):
         masked: NDArray[np.float32] | None,
         words: NDArray[np.float64],
         rows: NDArray[np.intp],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    ) -> ExactScores:
         """Similarities of a few passages for seeding and for fusing (s), each computed in float64; no BM25 in s."""
         cosine = exact_cosines(self._vectors.vectors, rows, vector)
         fused, share = cosine, self._parameters.mask_weight
         if masked is not None:
             fused = (1 - share) * cosine + share * exact_cosines(self._vectors.vectors, rows, masked)
-        return cosine + words[rows], fused, np.zeros(len(rows))
+        return ExactScores(cosine + words[rows], fused, np.zeros(len(rows)))
