@@ -100,6 +100,7 @@ def answer_parts(
         "reading": reading,
         "strategy_summary": STRATEGIES[name].summary if (name := document["strategy"]) in STRATEGIES else "",
         "changed_order": next((note.text for note in evidence.notes if note.label == RERANKED), ""),
+        "is_in_score_order": all(before["score"] >= after["score"] for before, after in pairwise(passages)),
         "kind": _KINDS.get(reading["kind"], "") if document["answer"] else "",
         "sentences": _sentences(document, reading),
         "evidence": evidence,

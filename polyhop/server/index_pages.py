@@ -16,7 +16,7 @@ from polyhop.schemas.errors import UnknownIdError
 from polyhop.schemas.names import name_tokens
 from polyhop.server.api import MAX_JOB, index_row
 from polyhop.server.pages import Pages, index_link
-from polyhop.server.source_pages import marked_passage, original_file, record_of_document, sheets_around, table_rows
+from polyhop.server.source_pages import marked_passage, original_file, pages_around, record_of_document, table_rows
 from polyhop.versions import diff_versions, version_rows
 from polyhop.warehouse.files.versions import read_runs, require_version
 from polyhop.warehouse.statements import statement
@@ -193,9 +193,9 @@ def _add_documents(router: APIRouter, pages: Pages) -> None:
         passage: str = "",
         start: int = 0,
         end: int = 0,
-        sheet: int = 0,
+        pdf_page: int = 0,
     ) -> Response:
-        """A document; `sheet` is the number of a page of its PDF, 0 the one with the marked sentence."""
+        """A document; `pdf_page` is the number of a page of its PDF, 0 the one with the marked sentence."""
 
         def read(opened: Index) -> dict[str, Any]:
             shown = _Shown(opened, version)
@@ -216,15 +216,10 @@ def _add_documents(router: APIRouter, pages: Pages) -> None:
         chosen = None if version is None else max(1, min(version, MAX_JOB))
         found = await pages.service.use(index, read, chosen)
         original = await original_file(pages.service, index, found["record"])
-        is_drawn = original.path is not None and original.path.suffix.lower() == ".pdf"
         marks = {"passage": passage, "start": start, "end": end} if found["mark"] else {}
-        pages_of_mark = found["mark"].pages if found["mark"] else ()
-        picture = found["link"]("picture", **marks) if pages_of_mark and is_drawn else ""
-        picture = found["link"]("sheets", str(sheet), document=document) if sheet and is_drawn else picture
-        sheets = sheets_around(found["metadata"].get("pages"), (sheet,) if sheet else pages_of_mark or (0,))
-        turn = {number: found["link"]("documents", document, **marks, sheet=number) for number in sheets}
-        more = {"original": original, "picture": picture, "marked_id": passage, "sheet": sheet}
-        more |= {"sheets": turn if is_drawn else {}}
+        is_pdf = original.path is not None and original.path.suffix.lower() == ".pdf"
+        drawn = _pdf_links(found, document, marks, pdf_page) if is_pdf else {"picture": "", "pdf_pages": {}}
+        more = {"original": original, "marked_id": passage, "pdf_page": pdf_page, **drawn}
         return pages.page(request, "document.html.jinja", **found, **more)
 
     @router.get("/indexes/{index}/passages/{passage:path}")
@@ -249,6 +244,21 @@ def _add_documents(router: APIRouter, pages: Pages) -> None:
             return {"words": words, "rows": [{"id": key, "title": title, "text": text} for key, title, text in rows]}
 
         return await _made(pages, request, "words.html.jinja", version, read)
+
+
+def _pdf_links(found: dict[str, Any], document: str, marks: dict[str, Any], chosen: int) -> dict[str, Any]:
+    """Address of the picture of a PDF's page ("": none), and addresses of the document's page for the pages around it.
+
+    The page is the chosen one, or, if that is 0, the page of the marked sentence.
+    """
+    link = found["link"]
+    marked = found["mark"].pages if found["mark"] else ()
+    picture = link("picture", **marks) if marked else ""
+    if chosen:
+        picture = link("pdf-pages", str(chosen), document=document)
+    numbers = pages_around(found["metadata"].get("pages"), (chosen,) if chosen else marked or (0,))
+    around = {number: link("documents", document, **marks, pdf_page=number) for number in numbers}
+    return {"picture": picture, "pdf_pages": around}
 
 
 def _add_hubs(router: APIRouter, pages: Pages) -> None:

@@ -74,8 +74,8 @@ def record_of_document(opened: Index, document: str) -> dict[str, Any]:
     return {**rows[0], "version": opened.version}
 
 
-def sheets_around(count: object, shown: Sequence[int]) -> list[int]:
-    """Numbers of the pages of a PDF that are shown, of the one before and of the one after; `count` is its pages."""
+def pages_around(count: object, shown: Sequence[int]) -> list[int]:
+    """Numbers of the shown pages of a PDF of `count` pages, of the page before and of the page after."""
     if not isinstance(count, int):
         return []
     return list(range(max(1, min(shown) - 1), min(count, max(shown) + 1) + 1))
@@ -137,8 +137,8 @@ def make_router(pages: Pages) -> APIRouter:
         row = {"record_id": shown.record, "source": shown.source, "version": number}
         return await drawn(index, row, shown.pages, shown.sentence)
 
-    @router.get("/indexes/{index}/sheets/{number}")
-    async def sheet(index: str, number: int, document: str, version: int | None = None) -> Response:
+    @router.get("/indexes/{index}/pdf-pages/{number}")
+    async def pdf_page(index: str, number: int, document: str, version: int | None = None) -> Response:
         """A page of a document's PDF."""
         row = await service.use(index, lambda opened: record_of_document(opened, document), version)
         return await drawn(index, row, (number,), "")

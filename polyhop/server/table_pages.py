@@ -52,7 +52,9 @@ def _add_evaluations(router: APIRouter, pages: Pages) -> None:
     async def compared(request: Request, a: _Run, b: _Run) -> Response:
         changes = await service.run(lambda: compare(service.settings, a, b))
         index = (await service.run(lambda: stored_run(service.settings, b))).run["index"]
-        shown = {"columns": CHANGED, "rows": changed_rows(changes), "metrics": ALL_METRICS, "index": index}
+        columns = [*CHANGED[:-1], "significance"]
+        rows = [dict(zip(columns, row, strict=True)) for row in changed_rows(changes)]
+        shown = {"columns": columns, "rows": rows, "metrics": ALL_METRICS, "index": index}
         return pages.page(request, "evaluations_compared.html.jinja", changes=changes, **shown)
 
     @router.get("/evaluations/{run}")

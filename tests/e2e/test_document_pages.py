@@ -116,7 +116,7 @@ def test_a_server_that_reads_only_changes_no_document(window: str, method: str, 
 
 LINES = ["The lighthouse of Bellmere", "Ines Calder designed the lighthouse of Bellmere in 1871."]
 BORN = ["Ines Calder was born in Oldport.", "She studied the harbour for nine years before the tower was built."]
-SHEETS = """[document.querySelector('#source img').alt, ...[...document.querySelectorAll(
+PDF_PAGES = """[document.querySelector('#source img').alt, ...[...document.querySelectorAll(
     'nav[aria-label="Pages of the file"] a')].map(e => e.textContent)]"""
 GOOD = {"wide": 0, "scripts": 0, "foreign": [], "headings": 1, "axe": []}
 
@@ -153,8 +153,8 @@ def test_a_stranger_goes_from_an_empty_root_to_a_sentence_in_a_pdf(
     shown = "[document.querySelector('mark').textContent, document.querySelector('#source img').naturalWidth]"
     source, (sentence, width) = look(str(link), evaluate=shown)
     assert "studied the harbour for nine years" in sentence
-    turned, pages = look(str(link), ("click", "nav[aria-label='Pages of the file'] a"), evaluate=SHEETS)
-    assert ("&sheet=1" in turned.url, pages) == (
+    turned, pages = look(str(link), ("click", "nav[aria-label='Pages of the file'] a"), evaluate=PDF_PAGES)
+    assert ("&pdf_page=1" in turned.url, pages) == (
         True,
         ["Page 1 of reports/lighthouse.pdf", "page 2", "the sentence"],
     )
