@@ -172,6 +172,12 @@ def test_whole_items_of_a_list_that_was_cut_twice_are_used(model_server: Any, ga
     assert (outcome.reply, outcome.repair, outcome.attempts) == (Names(entities=GOOD[:1]), Repair.CUT, 2)
 
 
+def test_a_list_that_was_cut_before_an_outage_is_asked_for_by_the_next_run(model_server: Any, gateway: Open) -> None:
+    model_server.play(CUT, *["error"] * 5)
+    (outcome,) = gateway(max_attempts=3).ask([ChatRequest(LISTS, "unit", (("passage", TEXT),))])
+    assert (outcome.reply, outcome.error_class) == (None, AWAY)
+
+
 @pytest.mark.parametrize(("factor", "calls"), [(1, 0), (2, 1)], ids=["the same limit", "a higher limit"])
 def test_a_list_that_was_cut_is_asked_for_again_under_a_higher_limit(
     model_server: Any, gateway: Open, factor: int, calls: int

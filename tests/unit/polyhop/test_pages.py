@@ -342,3 +342,12 @@ def test_ranked_triples_are_listed_and_drawn_without_a_graph(bridge_answer: Docu
     of_evidence = page_of(qasa_answer | {"triples": [triple(1, "Zoe", "knows", "Yan")]})
     assert len(re.findall(r'<g class="node ', of_evidence)) == 5 + 2
     assert "The drawing shows the ranked triples" not in of_evidence
+
+
+@pytest.mark.parametrize(("scores", "is_said"), [((4, 3, 2, 1), False), ((4, 4, 4, 4), False), ((4, 2, 3, 1), True)])
+def test_a_page_says_why_passages_are_not_in_the_order_of_their_scores(
+    bridge_answer: Document, scores: tuple[int, ...], is_said: bool
+) -> None:
+    rows = [row | {"score": score} for row, score in zip(bridge_answer["passages"], scores, strict=True)]
+    page = page_of(bridge_answer | {"passages": rows})
+    assert ("may come before one with a higher score" in page) == is_said

@@ -86,6 +86,22 @@ def test_a_name_with_a_legal_form_is_an_organization(settings: Settings, name: s
     ]
 
 
+def test_without_votes_a_legal_form_states_no_type() -> None:
+    page = PassageRules(NameFinder([]), "rules", "en")(passage("In 1901 the office praised Sulzer GmbH for the work."))
+    assert page.rows["sulzer gmbh"].type is None
+
+
+def test_a_stated_name_with_a_legal_form_is_an_organization(settings: Settings) -> None:
+    page = PassageRules(NameFinder([]), "rules", "en")(passage("In 1901 the office praised Sulzer GmbH for the work."))
+    rules(settings).type_pages([page])
+    assert page.rows["sulzer gmbh"].type == "ORGANIZATION"
+
+
+def test_a_type_that_a_page_states_stands_against_a_legal_form(settings: Settings) -> None:
+    page = rules(settings)(passage("Kappa Ltd is a 1999 film. Kappa Ltd was a success.", title="Kappa Ltd"))
+    assert page.rows["kappa ltd"].type == "WORK"
+
+
 def test_a_location_with_letters_of_a_legal_form_stays_one(settings: Settings) -> None:
     page = rules(settings)(passage("They live in Edmonton AB near the river."))
     assert (page.rows["edmonton ab"].type, best(page)["edmonton ab"]) == (None, "LOCATION")

@@ -27,7 +27,7 @@ from polyhop.tasks.extraction.stated import named, stated_page
 from polyhop.tasks.resolution.candidates import NameGroups
 from polyhop.warehouse.files.rows import ExtractionRow
 from polyhop.warehouse.models.chat import canonical_json
-from polyhop.warehouse.models.replies import read_cut, read_reply
+from polyhop.warehouse.models.replies import MAX_CHARACTERS, read_cut, read_reply
 from polyhop.worker.questions.parts import ComponentsReply, EntitiesReply
 from polyhop.worker.reading.hubs import FilterReply
 
@@ -654,6 +654,7 @@ def test_the_185_malformed_triples_of_the_real_file_are_counted(shared_data: Pat
         ('{"entities": [{"name": "A] d, a"}, {"name": "Bo"', ["A] d, a"]),
         ('{"entities": [{"name": "Ada"', None),
         ('{"entities": [}', None),
+        ('{"entities": [], "relations": [{"source_name": "A', None),
         ("", None),
     ],
 )
@@ -676,3 +677,14 @@ def test_a_gap_that_is_copied_from_the_form_is_no_entity() -> None:
     counts: Counter[str] = Counter()
     assert [one.name for one in model.stated_in_document(reply, CONTRACT, counts).names] == ["Ada"]
     assert counts["dropped_entities_incomplete"] == 1
+
+
+def test_a_proposition_whose_entities_were_cut_is_left_out() -> None:
+    text = '{"propositions": [{"text": "Ada wrote.", "entities": ["Ada"]}, {"text": "Bo sang.", "entities": ["Bo", "C'
+    found = read_cut(text, model.PropositionsReply)
+    assert found is not None
+    assert [one.text for one in found.propositions] == ["Ada wrote."]
+
+
+def test_a_reply_that_is_too_long_to_read_has_no_items() -> None:
+    assert read_cut('{"entities": ["Ada", "' + MAX_CHARACTERS * "x", model.PhrasesReply) is None

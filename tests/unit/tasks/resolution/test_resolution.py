@@ -74,6 +74,7 @@ def test_words_lose_punctuation_around_them_and_accents() -> None:
     assert Name("", '"Curie", (Marie)  É.').tokens == {"curie", "marie", "e"}
     assert Name("", "Saint-Germain").tokens == {"saint-germain"}
     assert Name("", "— ... !").tokens == {"—"}
+    assert Name("", "C++ (language)").tokens == {"c++", "language"}
 
 
 @pytest.mark.parametrize(

@@ -126,22 +126,44 @@ def test_the_sentence_that_leads_to_a_page_is_read_with_it() -> None:
     assert [part.bridge for part in parts("Where was Christopher Wren born?", OBSERVATORY, WREN)] == ["", ""]
 
 
-def test_a_passage_that_a_sentence_leads_to_is_read_from_its_start_and_longer_than_others() -> None:
-    life = " ".join(f"In {1650 + number} he drew plans of churches, halls and libraries." for number in range(20))
-    observatory = (OBSERVATORY[0], f"{OBSERVATORY[1]} {life}")
-    wren = (WREN[0], f"{WREN[1]} {life}")
+LIFE = " ".join(f"In {1650 + number} he drew plans of churches, halls and libraries." for number in range(20))
+
+
+def test_a_passage_that_a_sentence_leads_to_is_read_longer_than_others() -> None:
+    observatory, wren = (OBSERVATORY[0], f"{OBSERVATORY[1]} {LIFE}"), (WREN[0], f"{WREN[1]} {LIFE}")
     first, second = parts("Where was the designer of Flamsteed House born?", observatory, wren)
     assert len(first.text) <= WINDOWS[0]
-    assert second.text.startswith(WREN[1])
     assert WINDOWS[1] < len(second.text) <= REACHED_WINDOWS[0]
 
 
-def test_a_passage_that_says_more_of_the_question_than_what_leads_to_it_is_read_as_others() -> None:
-    life = " ".join(f"In {1650 + number} he drew plans of churches, halls and libraries." for number in range(20))
-    wren = ("Wren", f"The architect of Flamsteed House was born in East Knoyle in Wiltshire. {life}")
-    question = "Where in Wiltshire was the architect of Flamsteed House born?"
-    found = parts(question, ("Observatory", "The observatory is by Wren."), wren)
-    assert len(found[1].text) <= WINDOWS[1]
+def test_a_passage_that_a_sentence_leads_to_is_read_from_its_start() -> None:
+    wren = (WREN[0], f"{WREN[1]} {LIFE} At last he lived in a house.")
+    _, second = parts("Where did the designer of Flamsteed House die?", OBSERVATORY, wren)
+    assert second.text.startswith(WREN[1])
+
+
+@pytest.mark.parametrize(
+    ("sentence", "text", "question"),
+    [
+        (
+            "The house is by Wren.",
+            "The architect of Flamsteed House was born in East Knoyle in Wiltshire.",
+            "Where in Wiltshire was the architect of Flamsteed House born?",
+        ),
+        (
+            "Flamsteed House is by Wren.",
+            "He was an architect. He was born in East Knoyle.",
+            "Where was the architect of Flamsteed House born?",
+        ),
+    ],
+    ids=["more", "as much"],
+)
+def test_a_passage_that_says_as_much_as_the_sentence_that_leads_to_it_is_read_as_others(
+    sentence: str, text: str, question: str
+) -> None:
+    _, second = parts(question, ("Observatory", sentence), ("Wren", f"{text} {LIFE}"))
+    assert second.bridge == f"Observatory: {sentence}"
+    assert len(second.text) <= WINDOWS[1]
 
 
 def test_better_ranked_passages_are_read_in_longer_parts_and_the_fifth_is_not() -> None:

@@ -39,6 +39,18 @@ def test_the_parts_of_a_score_sum_to_it(memory_index: Any, strategy: str) -> Non
     assert max(len(shares) for shares in parts.values()) > 1
 
 
+def test_words_are_no_similarity_without_vectors(memory_index: Any) -> None:
+    parts = retrieved(memory_index, "bridge-lexical", HOPS).evidence.score_parts
+    assert {shares["similarity"] for shares in parts.values()} == {0.0}
+    assert max(shares["words"] for shares in parts.values()) > 0
+
+
+def test_only_the_first_scores_are_given_in_parts(memory_index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bridge, "EXPLAINED", 2)
+    found = retrieved(memory_index, "bridge", HOPS)
+    assert list(found.evidence.score_parts) == ids_of(found)[:2]
+
+
 def test_the_walk_reaches_a_passage_that_shares_no_word_with_the_question(memory_index: Any) -> None:
     """Troy is linked to the mythical Paris by Helen only."""
     for given, is_reached in (({"graph_weight": 0}, False), ({}, True)):
