@@ -22,6 +22,7 @@ from polyhop.warehouse.models.budget import (
     price_of,
 )
 from polyhop.warehouse.models.encoder_kinds import SERVER_BATCH_SIZE
+from polyhop.warehouse.models.replies import cached_replies
 from polyhop.warehouse.open_models import model_name, open_encoder
 
 
@@ -107,11 +108,8 @@ class Planner:
     def replies(self, requests: Sequence[ChatRequest[Any]]) -> list[BaseModel | None]:
         """The replies that the cache holds, None where it has none."""
         keys = [request.key(model_name(self._models, Role.EXTRACT)) for request in requests]
-        stored = self._cache.replies(keys)
-        return [
-            request.task.reply.model_validate_json(stored[key].text) if key in stored else None
-            for key, request in zip(keys, requests, strict=True)
-        ]
+        known = cached_replies(self._cache, dict(zip(keys, requests, strict=True)), self._models.max_reply_tokens)
+        return [known[key][0] if key in known else None for key in keys]
 
     def count_tokens(self, text: str) -> int:
         """Estimated tokens of a text."""

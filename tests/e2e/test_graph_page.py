@@ -22,6 +22,7 @@ PAGES = [
     record("p3", "Tom Lenn", "Tom Lenn was born in Marle. Tom Lenn worked for Hale Works."),
 ]
 GRAPH = "document.getElementById('graph')._cyreg.cy"
+IS_DRAWN = ["wait", "#graph-legend .badge"]
 
 
 @pytest.fixture(scope="module")
@@ -55,17 +56,23 @@ def test_a_graph_begins_with_the_most_mentioned_entities_and_grows_by_neighbours
 
 def test_the_canvas_draws_finds_and_expands(serve: Any, root: Path, browser: Browser) -> None:
     url = serve(root).url
-    steps = [["fill", "#graph-find", "Tom Lenn"], ["press", "#graph-find", "Enter"], ["click", "#graph-chosen button"]]
+    steps = [
+        IS_DRAWN,
+        ["fill", "#graph-find", "Tom Lenn"],
+        ["press", "#graph-find", "Enter"],
+        ["click", "#graph-chosen button"],
+    ]
     shown = {"nodes": f"{GRAPH}.nodes().length", "chosen": f"{GRAPH}.$(':selected').data('name')"}
     shown["colours"] = f"new Set({GRAPH}.nodes().map(n => n.data('colour'))).size"
-    look = browser.look(f"{url}/indexes/towns/graph", evaluate=shown, steps=steps, wait_milliseconds=500)
+    look = browser.look(f"{url}/indexes/towns/graph", evaluate=shown, steps=steps)
     assert (look.values["nodes"] >= 5, look.values["chosen"], look.values["colours"] > 1) == (True, "Tom Lenn", True)
     assert look.messages == []
 
 
 def test_names_on_the_canvas_of_a_phone_are_large_enough_to_read(serve: Any, root: Path, browser: Browser) -> None:
     named = f"{GRAPH}.nodes().filter(n => n.style('label')).map(n => parseFloat(n.style('font-size')) * {GRAPH}.zoom())"
-    look = browser.look(f"{serve(root).url}/indexes/towns/graph", evaluate={"sizes": named}, width=390)
+    url = f"{serve(root).url}/indexes/towns/graph"
+    look = browser.look(url, evaluate={"sizes": named}, steps=[IS_DRAWN], width=390)
     assert len(look.values["sizes"]) >= 3
     assert [round(size) for size in look.values["sizes"]] == [11] * len(look.values["sizes"])
 

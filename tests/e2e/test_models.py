@@ -46,6 +46,10 @@ def failed_units(settings: Settings) -> list[Any]:
     return [row["unit_id"] for row in ledger(settings) if row["state"] == "failed"]
 
 
+def cut_units(settings: Settings) -> list[Any]:
+    return [row["unit_id"] for row in ledger(settings) if row["rung"] == "cut"]
+
+
 @pytest.mark.rare
 def test_what_failed_is_listed_and_is_all_that_the_next_run_asks(runs: Any) -> None:
     corpus = runs.corpus(PASSAGE_COUNT)
@@ -169,13 +173,14 @@ def test_replies_that_were_cut_are_all_that_is_asked_again(runs: Any) -> None:
     settings = runs.settings(models__max_reply_tokens=300)
     indexed(settings, corpus)
     assert {asked.body["max_tokens"] for asked in runs.server.requests} == {300}
-    assert failed_units(settings) == ["p00003"]
+    assert cut_units(settings) == ["p00003"]
+    assert runs.tables(settings) != runs.tables(undisturbed)
 
     runs.server.requests.clear()
     assert plan_index(runs.settings(models__max_reply_tokens=600), corpus).to_json()["calls"] == 1
     longer = indexed(runs.settings(models__max_reply_tokens=600), corpus)
     assert (longer.model.calls, longer.changed, runs.server.count()) == (1, True, 1)
-    assert failed_units(settings) == []
+    assert cut_units(settings) == []
     assert runs.tables(settings) == runs.tables(undisturbed)
     assert indexed(runs.settings(models__max_reply_tokens=700), corpus).model.calls == 0
 

@@ -7,13 +7,12 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from polyhop.schemas import errors
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Repair, ReplyT, Usage
@@ -24,7 +23,7 @@ from polyhop.warehouse.models.budget import MESSAGE_TOKENS, Budget, count_tokens
 from polyhop.warehouse.models.calls import PaidCalls, PaidRequest, Stop, run_all
 from polyhop.warehouse.models.completions import Completions, prepare
 from polyhop.warehouse.models.endpoints import Completion, in_attempts
-from polyhop.warehouse.models.replies import longest_reply, read_cut, read_reply
+from polyhop.warehouse.models.replies import cached_replies, longest_reply, read_cut, read_reply
 from polyhop.warehouse.statements import read_prompt
 
 # of a bad reply, shown to the model again; chosen: some 2,000 tokens, which bounds the price
@@ -39,7 +38,6 @@ _OUTAGES: dict[str, type[errors.ModelError]] = {
         errors.ModelUnreachableError,
     )
 }
-_REACHED = 0.9  # share of its limit that a reply that was cut has at least; chosen: servers count tokens differently
 _REASK = Path(__file__).parent / "prompts" / "reask.md"
 
 Outcomes = dict[str, ChatOutcome[Any]]
@@ -148,15 +146,9 @@ class Chat(PaidCalls):
         return outcomes
 
     def _cached(self, by_key: Mapping[str, ChatRequest[Any]]) -> Outcomes:
-        """Valid replies of the cache; one that its form no longer accepts is missing."""
-        outcomes: Outcomes = {}
-        for key, stored in self._replies.replies(list(by_key)).items():
-            longest = longest_reply(self._settings.max_reply_tokens, by_key[key].task)
-            if stored.repair == Repair.CUT and stored.usage.completion_tokens < _REACHED * longest * stored.usage.calls:
-                continue  # it was cut under a lower limit
-            with suppress(ValidationError):
-                outcomes[key] = _paid_before(by_key[key].task.reply.model_validate_json(stored.text), stored)
-        return outcomes
+        """Outcomes of the requests that the cache answers."""
+        known = cached_replies(self._replies, by_key, self._settings.max_reply_tokens)
+        return {key: _paid_before(reply, stored) for key, (reply, stored) in known.items()}
 
     def _answer(self, key: str, request: ChatRequest[Any], stop: Stop) -> ChatOutcome[Any]:
         """The outcome of one request, asked unless another process has just been answered."""

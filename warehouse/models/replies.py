@@ -7,7 +7,7 @@ which end too early or have many stray quotes are refused before it. Source: alg
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from math import isfinite
@@ -15,11 +15,13 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from polyhop.schemas.chat import ChatTask, Repair, ReplyT
+from polyhop.schemas.chat import ChatRequest, ChatTask, Repair, ReplyT
 from polyhop.schemas.errors import MalformedReplyError, ReplyRefusedError
+from polyhop.warehouse.cache.replies import ReplyCache, StoredReply
 
 MAX_CHARACTERS = 200_000  # chosen: longer than models write (some 50,000 tokens); bounds what reading takes
 MAX_CANDIDATES = 100  # chosen: a good reply is one object; each candidate is validated, which bounds what reading takes
+_REACHED = 0.9  # share of its limit that a reply that was cut has at least; chosen: servers count tokens differently
 MAX_STRAY_QUOTES = 20  # chosen: json_repair takes 6 s for 1,500 of them in 10 kB, and names in quotes are a few
 
 _FENCE = re.compile(r"```[ \t]*\w*[ \t]*\r?\n?(.*?)(?:```|\Z)", re.DOTALL)
@@ -52,6 +54,21 @@ REPLY_TOKENS = {
 def longest_reply(chosen: int, task: ChatTask[Any]) -> int:
     """Most tokens of a reply: what `models.max_reply_tokens` says, or, if that is 0, the step's own number."""
     return chosen or REPLY_TOKENS.get(task.name, task.max_output_tokens)
+
+
+def cached_replies(
+    cache: ReplyCache, requests: Mapping[str, ChatRequest[Any]], chosen: int
+) -> dict[str, tuple[BaseModel, StoredReply]]:
+    """Replies of the cache by key. One that a lower limit cut is missing, and one that its form no longer accepts."""
+    found: dict[str, tuple[BaseModel, StoredReply]] = {}
+    for key, stored in cache.replies(list(requests)).items():
+        task = requests[key].task
+        longest = longest_reply(chosen, task)
+        if stored.repair == Repair.CUT and stored.usage.completion_tokens < _REACHED * longest * stored.usage.calls:
+            continue
+        with suppress(ValidationError):
+            found[key] = task.reply.model_validate_json(stored.text), stored
+    return found
 
 
 def read_reply(text: str, reply: type[ReplyT]) -> tuple[ReplyT, Repair]:
