@@ -20,7 +20,7 @@ from polyhop.warehouse.models.local_encoder import MINILM, REINSTALL, TOKENIZER_
 from polyhop.warehouse.models.onnx_session import clean_text, load_tokenizer, open_session
 
 GRAPH_FILE = "reader.onnx"
-GRAPH_SHA256 = "e4fb3bcca8aced2889e1ce02ca2165d396690447e8d580981db72882b89387a5"
+GRAPH_SHA256 = "70b9074a535a10985c14123319a60db86d081c3b6667f224bd1a93f61cae5df4"
 MAX_TOKENS = 256  # of a window with its question; as in training
 _QUESTION, _BRIDGE, _TITLE = 48, 56, 16  # most tokens of each part, as in training
 _KEPT_WINDOWS = 4096  # windows whose logits are kept, some 1 kB each; chosen

@@ -6,7 +6,7 @@ of several sentences the one with the wh-word counts.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from polyhop.schemas.graph import Mention
@@ -72,7 +72,7 @@ def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
         if taken.find(1, mention.start, mention.end) < 0:
             taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
             chosen.append(mention)
-    names = sorted(chosen, key=lambda m: m.start)
+    names = sorted((_closed(text, mention) for mention in chosen), key=lambda m: m.start)
     wh_index = _wh_index(text, tokens)
     wh = "" if wh_index is None else tokens[wh_index].low
     head = _head(text, tokens, wh_index, names) if wh_index is not None and wh in ("what", "which") else ()
@@ -84,6 +84,13 @@ def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
         names=tuple(names),
         words=tuple(name_tokens(text)),
     )
+
+
+def _closed(text: str, mention: Mention) -> Mention:
+    """A mention with the bracket that closes its last word."""
+    if mention.surface.count("(") > mention.surface.count(")") and text.startswith(")", mention.end):
+        return replace(mention, surface=text[mention.start : mention.end + 1], end=mention.end + 1)
+    return mention
 
 
 def _begins_yes_no(tokens: Sequence[Token]) -> bool:

@@ -5,7 +5,7 @@ Source: reader.md.
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from polyhop.schemas.names import title_forms
 from polyhop.schemas.ports import SpanLogits, SpanModel, Window
 from polyhop.schemas.text import norm_answer
-from polyhop.worker.reading.comparisons import options_of
+from polyhop.worker.reading.comparisons import is_choice_between, options_of
 from polyhop.worker.reading.pages import ParsedPassage, PassageSentence, Similarity
 from polyhop.worker.reading.question import ParsedQuestion, stems_of
 
@@ -106,6 +106,8 @@ def read_spans(
         for span in _spans(part, logits, 0.0 if part.page.rank in near else _OFF_SUBJECT)
         if not _repeats(norm_answer(span.answer), asked)
     ]
+    if is_choice_between(question):
+        spans = list(_as_options(spans, [option.surface for option in options_of(question)]))
     if not spans:
         return None
     highest = max(span.score for span in spans)
@@ -153,6 +155,16 @@ def parts_of(question: ParsedQuestion, pages: Sequence[ParsedPassage], similar: 
         begin, end = _best_run([len(one.text) + 1 for one in page.sentences], worth, characters)
         parts.append(PassagePart(page, page.sentences[begin:end], bridge, source))
     return parts
+
+
+def _as_options(spans: Sequence[Span], options: Sequence[str]) -> Iterator[Span]:
+    """The spans that name one of the options, in the question's words."""
+    names = {option: f" {norm_answer(option)} " for option in options}
+    for span in spans:
+        said = f" {norm_answer(span.answer)} "
+        named = [option for option, name in names.items() if name in said or said in name]
+        if len(named) == 1:
+            yield replace(span, answer=named[0])
 
 
 def _repeats(answer: str, asked: str) -> bool:

@@ -186,12 +186,13 @@ def test_a_year_does_not_decide_against_a_day_of_that_year_and_a_negation_states
     [
         ("Which is older, Sink or Swim or Ann Roe?", ["Sink or Swim", "Ann Roe"]),
         ("Which of Up High, Red Lake and Ann Roe was released first?", ["Up High", "Red Lake", "Ann Roe"]),
+        ("Which is older, Red Lake (film) or Up High?", ["Red Lake (film)", "Up High"]),
         ("Is it older or newer than Ann Roe?", []),
         ("What is the distance between Ann Roe and Up High?", []),
     ],
 )
 def test_options_are_names_beside_an_or(parsed: Parse, question: str, options: list[str]) -> None:
-    found = options_of(parsed(question, "Sink or Swim", "Ann Roe", "Up High", "Red Lake"))
+    found = options_of(parsed(question, "Sink or Swim", "Ann Roe", "Up High", "Red Lake", "Red Lake (film)"))
     assert [option.surface for option in found] == options
 
 
