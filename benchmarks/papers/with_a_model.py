@@ -4,9 +4,10 @@ Run: uv run python benchmarks/papers/with_a_model.py FOLDER --model openai/gpt-4
 or:  uv run --group llama python benchmarks/papers/with_a_model.py FOLDER --local [--yes]
 Without --yes it says what all of it may cost at most, and asks no model. --local starts llama.cpp's server with a model
 of 1.5 billion parameters (local_model.py) and says how many hours of one core it may take. A corpus and a knowledge
-graph are indexed with the model (entities, relations, propositions, resolution, texts of paths), then each table is one
-evaluation. What is done is kept: FOLDER/tables/NAME.json and .md are not made again, and every reply is cached, so that
-a run that was stopped goes on where it was. Data: ../shared/data, or --corpus, --questions, --graph, --graph-questions.
+graph are indexed with the model (entities, relations, propositions, resolution, texts of paths), or with --rules
+without one, so that it only reads answers; then each table is one evaluation. What is done is kept:
+FOLDER/tables/NAME.json and .md are not made again, and every reply is cached, so that a run that was stopped goes on
+where it was. Data: ../shared/data, or --corpus, --questions, --graph, --graph-questions.
 Source: algorithms.md 1.7 (QASA), 3.10 (PropRAG), 4.10 (HubLink).
 """
 
@@ -40,6 +41,7 @@ from polyhop.worker.strategies.registry import STRATEGIES
 
 DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
 NAMING_TOKENS = 1_000  # prompt and reply of query.entities, once per question; chosen: the prompt has some 300
+READ_AFTER = "bm25,dense,rrf,bridge,proprag"
 ANSWERS, PASSAGES, TRIPLES = ("em", "f1"), ("recall@2", "recall@5"), ("triple_recall@10", "triple_hit@10", "triple_mrr")
 
 
@@ -52,6 +54,7 @@ class Table:
     metrics: tuple[str, ...]
     read_passages: int = 5
     closed_book: bool = False
+    is_local: bool = False  # Read without the model, to compare with.
 
     @property
     def labels(self) -> list[str]:
@@ -71,6 +74,8 @@ TABLES: Mapping[str, Table] = {
         "proprag:stage1_only=true,triple-ppr",
         (*PASSAGES, *ANSWERS),
     ),
+    "readers": Table("corpus", READ_AFTER, ANSWERS),
+    "readers-local": Table("corpus", READ_AFTER, ANSWERS, is_local=True),
     "hublink": Table(
         "graph",
         "hublink,hublink:question_components=model,hublink:output_filter=true,hublink:partial_answers=rules,"
@@ -79,7 +84,7 @@ TABLES: Mapping[str, Table] = {
     ),
 }
 STRATEGIES_OF: Mapping[SourceKind, tuple[str, ...]] = {
-    "corpus": ("qasa", "naive-vector", "proprag", "triple-ppr"),
+    "corpus": ("qasa", "naive-vector", "proprag", "triple-ppr", "bm25", "dense", "rrf", "bridge"),
     "graph": ("hublink", "hublink-topic"),
 }
 
@@ -94,9 +99,10 @@ class Recipe:
     tables: Sequence[str]
     sample: int | None
 
-    def settings_of(self, kind: SourceKind, read_passages: int = 5) -> Settings:
-        """Those of an index, with the model for every step."""
-        models = self.settings.models.model_copy(update={"read_passages": read_passages})
+    def settings_of(self, kind: SourceKind, read_passages: int = 5, *, is_local: bool = False) -> Settings:
+        """Those of an index, and of a table that asks it."""
+        changed: dict[str, Any] = {"read_passages": read_passages} | ({"read": ""} if is_local else {})
+        models = self.settings.models.model_copy(update=changed)
         return self.settings.model_copy(update={"strategies": STRATEGIES_OF[kind], "models": models})
 
     def task(self, name: str) -> dict[str, Any]:
@@ -104,8 +110,10 @@ class Recipe:
         table = TABLES[name]
         source, questions = self.sources[table.kind]
         shown = {"strategies": table.strategies, "closed_book": table.closed_book, "read_passages": table.read_passages}
+        shown["is_local"] = table.is_local
         files = {"source": file_hash(source, "the source"), "questions": file_hash(questions, "the questions")}
-        known = self.settings.model_dump(mode="json", include={"models", "encoder", "hubs", "corpus", "extraction"})
+        sections = {"models", "encoder", "hubs", "corpus", "extraction", "resolution"}
+        known = self.settings.model_dump(mode="json", include=sections)
         chosen = {name: known["models"].pop(name) for name in ("extract", "read", "max_reply_tokens")} | known
         del chosen["models"]  # addresses, limits and prices are in no answer
         return {"table": shown, **files, "settings": chosen, "sample": self.sample, "polyhop": VERSION}
@@ -145,7 +153,8 @@ def prices(recipe: Recipe, names: Sequence[str]) -> list[Price]:
     What is cached costs less; what is asked about only once names are extracted is in none of them (`polyhop plan`).
     """
     rows: list[Price] = []
-    for kind in dict.fromkeys(TABLES[name].kind for name in names):
+    by_model = recipe.settings.extraction.extractor == "model"
+    for kind in dict.fromkeys(TABLES[name].kind for name in names) if by_model else ():
         planned = plan_index(recipe.settings_of(kind), recipe.sources[kind][0], kind=kind).to_json()
         high = None if planned["cost_usd"] is None else planned["cost_usd"]["high"]
         tokens = planned["prompt_tokens"], planned["completion_tokens"]
@@ -153,6 +162,9 @@ def prices(recipe: Recipe, names: Sequence[str]) -> list[Price]:
     price = price_of(recipe.settings.models.read, recipe.settings.models)
     for name in names:
         table = TABLES[name]
+        if table.is_local:
+            rows.append(Price(name, 0, 0, 0, 0.0))
+            continue
         count = min(recipe.sample or sys.maxsize, len(usable_questions(recipe.sources[table.kind][1])[0]))
         calls = prompt = reply = 0
         for label in [*table.labels, *(["closed-book"] if table.closed_book else [])]:
@@ -185,7 +197,8 @@ def make(recipe: Recipe, names: Sequence[str]) -> None:
             sample=recipe.sample,
         )
         with progress() as update:
-            said = run_evaluation(recipe.settings_of(table.kind, table.read_passages), request, update).report
+            settings = recipe.settings_of(table.kind, table.read_passages, is_local=table.is_local)
+            said = run_evaluation(settings, request, update).report
         document = {"task": recipe.task(name), "version": said["version"], "n": said["n"], "rows": rows_of(said)}
         folder = recipe.folder / "tables"
         folder.mkdir(parents=True, exist_ok=True)
@@ -251,6 +264,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     model = parser.add_mutually_exclusive_group(required=True)
     model.add_argument("--model", help="as litellm names it; for every step")
     model.add_argument("--local", action="store_true", help="the model of local_model.py, on one core")
+    parser.add_argument("--rules", action="store_true", help="index without the model, which then reads answers only")
     parser.add_argument("--tables", default=",".join(TABLES))
     parser.add_argument("--sample", type=int, help="ask that many of the questions, chosen at random")
     parser.add_argument("--passages", type=int, help="index so many: of the first questions, --sample of them")
@@ -271,10 +285,20 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def recipe_of(given: argparse.Namespace, server: LlamaServer | None) -> Recipe:
     """The recipe of a command line, with the server's address as the model's."""
-    steps = {"extraction.extractor": "model", "resolution.method": "model", "hubs.textualiser": "model"}
     model = MODEL if given.local else given.model
-    names = {"models.extract": model, "models.read": model, "models.name_questions": True}
-    local = {"models.price": "0,0,0", "models.concurrency": 1, "models.timeout_seconds": 1800} if given.local else {}
+    names: dict[str, object] = {"models.extract": model, "models.read": model, "models.name_questions": not given.rules}
+    kind, writer = ("rules", "template") if given.rules else ("model", "model")
+    steps = {"extraction.extractor": kind, "resolution.method": kind, "hubs.textualiser": writer}
+    local = (
+        {
+            "models.price": "0,0,0",
+            "models.concurrency": 1,
+            "models.timeout_seconds": 1800,
+            "models.max_reply_tokens": 450,
+        }
+        if given.local
+        else {}
+    )
     address = {"models.api_base": server.url} if server is not None else {}
     more = dict(one.split("=", 1) for one in given.set)
     settings = load_settings({**steps, **names, **local, **address, **more, "root": str(given.folder / "root")})

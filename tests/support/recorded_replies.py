@@ -1,6 +1,7 @@
 """Every step that asks a chat model, over 12 passages and 6 questions, by recorded replies of a real model.
 
-To record what is lacking (an hour of one core; a run that was stopped goes on where it was):
+The model also reads answers to all questions of the demo, from its whole corpus, which rules have indexed.
+To record what is lacking (two hours of one core; a run that was stopped goes on where it was):
 uv run --group llama python tests/support/recorded_replies.py
 """
 
@@ -46,6 +47,15 @@ HUBS = (
     f"{_ONE_HUB}:partial_answers=rules:final_answer=rules:output_filter=true"
 )
 """Each step of HubLink by the model, on partial answers by rules where the model's hold nothing to go on with."""
+
+BY_RULES: dict[str, object] = {
+    "extraction.extractor": "rules",
+    "resolution.method": "rules",
+    "hubs.textualiser": "template",
+    "strategies": "bridge-lexical",
+    "models.name_questions": False,
+    "models.read_passages": 5,
+}
 
 
 class Recording:
@@ -127,6 +137,14 @@ def ask_by_model(settings: Settings) -> dict[str, dict[str, Any]]:
     return read
 
 
+def read_by_model(settings: Settings) -> dict[str, dict[str, Any]]:
+    """Answers to all questions of the demo, read by the model from an index that rules have made; `reading` of it."""
+    whole = settings_in(settings.root, **BY_RULES)
+    run_index(whole, IndexRequest("demo", DEMO / "corpus.jsonl"), DirectRunner())
+    request = EvaluationRequest(DEMO / "questions.jsonl", "demo", ("bridge-lexical",), is_stored=False)
+    return {"whole corpus": run_evaluation(whole, request).report["reading"]["bridge-lexical"]}
+
+
 def usable_units(cache: ReplyCache) -> dict[str, Counter[str]]:
     """Units of each step by the help that their reply needed; `failed` counts those without a usable one."""
     units: dict[str, Counter[str]] = {}
@@ -163,7 +181,7 @@ def record() -> None:
             recording = Recording(Completions(MODEL, settings.models))
             chat.Completions = lambda *_: recording  # type: ignore[assignment, attr-defined]
             print(index_by_model(settings).to_json())  # noqa: T201 - for whoever records
-            print(json.dumps(ask_by_model(settings), indent=1))  # noqa: T201
+            print(json.dumps(ask_by_model(settings) | read_by_model(settings), indent=1))  # noqa: T201
             current_run().close()
             used = "".join(map(_line, recording.calls.values()))
             CALLS.write_bytes(gzip.compress(used.encode(), mtime=0))  # the same bytes for the same calls
