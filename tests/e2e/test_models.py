@@ -276,7 +276,7 @@ def test_a_model_reads_once_and_says_what_it_cost_and_where_it_found_it(towns: A
     assert again["reading"]["usage"]["prompt_tokens"] == spent["prompt_tokens"]
     shown = towns.run(f"{ASK} {model(model_server.url)}", QUESTION)
     sentence = "          It lies there [1], as all say [not verified]."
-    answer = f"Answer    River 0  (by a model, confidence 0.33)\n{sentence}\n"
+    answer = f"Answer    River 0  (by a model, confidence 0.94)\n{sentence}\n"
     assert f"{answer}  [1]     [p007] {QUOTE}\nPassages" in shown.stdout
     assert "models.read" not in shown.stderr
     unsure = towns.run(f"{ASK} --set reader.min_confidence=1", QUESTION)

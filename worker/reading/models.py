@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate, takewhile
-from math import fsum
+from math import exp
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -287,7 +287,6 @@ Measured by benchmarks/quotes.py: 94 % of the sentences of MuSiQue-100 that hold
 sentences of other passages 16 % (30 %). Source: reader.md, Answers of a model."""
 _ALIKE = 6.0  # Standard deviations that count as 1; those of a quarter of the sentences that hold the answer.
 _QUOTED_WORDS = 2  # Content words of a quote at least; chosen: one word of a page says nothing beyond its title.
-_MOST = 0.95  # Confidence of an answer on which all checks agree, that of the surest computed one; chosen.
 _VERDICTS = frozenset({"yes", "no", "both", "neither", "either"})
 _UNRELATED = (
     "The kettle boiled while the children looked for their shoes.",
@@ -320,11 +319,9 @@ _UNRELATED = (
 
 @dataclass(frozen=True, slots=True)
 class HeldCitation:
-    """A citation that holds: its quote below the title, its passage, and how much it is about the question (0 to 1)."""
+    """A citation that holds, and how much its quote is about the question (above 0 to 1)."""
 
     citation: Citation
-    quote: str
-    passage: str
     relevance: float
 
 
@@ -372,8 +369,8 @@ class AnswerChecks:
         texts = [passage_text(passage.title, sentence.text) for _, passage, sentence in found]
         relevances = self._relevances(question, texts) if texts else []
         return [
-            HeldCitation(citation, text, passage.text, relevance)
-            for (citation, passage, _), text, relevance in zip(found, texts, relevances, strict=True)
+            HeldCitation(citation, relevance)
+            for (citation, _, _), relevance in zip(found, relevances, strict=True)
             if relevance > 0
         ]
 
@@ -409,22 +406,42 @@ def deviations(
     return [float(value) for value in above]
 
 
-def confidence_of(answer: str, held: Sequence[HeldCitation], source_count: int, guess: str) -> float:
-    """Confidence of a model's answer, 0 to .95, not calibrated; 0 if no source holds.
+@dataclass(frozen=True, slots=True)
+class Support:
+    """The support of a model's answer.
 
-    Share of sources that hold, times the mean of: the relevance of the most relevant quote; whether the answer is in a
-    quote (1) or only elsewhere in its passage (.5), unless it is yes or no; and whether the local reader's guess
-    agrees, if it has one.
+    Attributes:
+        relevance: Of the most relevant quote that holds, above 0 to 1; 0 if none holds.
+        agreement: 1 if the local reader's guess agrees, -1 if it differs, 0 if there is none.
     """
+
+    relevance: float
+    agreement: float
+
+    @property
+    def features(self) -> tuple[float, float]:
+        """Features of the confidence, as fitted."""
+        return self.relevance, self.agreement
+
+
+def support_of(answer: str, held: Sequence[HeldCitation], guess: str) -> Support:
+    """The support of an answer, from its sources that hold and the guess of the local reader."""
     if not held or not answer:
+        return Support(0.0, 0.0)
+    agreement = 0.0 if not guess else 1.0 if _holds(answer, guess) else -1.0
+    return Support(max(one.relevance for one in held), agreement)
+
+
+_BIAS, _WEIGHTS = -0.16, (0.84, 2.13)
+"""Logistic regression on `Support.features`, fitted by benchmarks/model_confidence.py."""
+
+
+def confidence_of(support: Support) -> float:
+    """Estimated probability that a model's answer is right, below .95; 0 if no source holds."""
+    if not support.relevance:
         return 0.0
-    parts = [max(one.relevance for one in held)]
-    if norm_answer(answer) not in _VERDICTS:
-        is_quoted = any(_contains(one.quote, answer) for one in held)
-        parts.append(1.0 if is_quoted else 0.5 * any(_contains(one.passage, answer) for one in held))
-    if guess:
-        parts.append(float(_holds(answer, guess)))
-    return round(min(_MOST, len(held) / max(source_count, len(held)) * fsum(parts) / len(parts)), 4)
+    score = _BIAS + sum(weight * value for weight, value in zip(_WEIGHTS, support.features, strict=True))
+    return round(1 / (1 + exp(-score)), 4)
 
 
 _NUMBERS = r"\[\s*[0-9]{1,4}(?:\s*,\s*[0-9]{1,4})*\s*\]"
@@ -518,7 +535,7 @@ class ModelReader(AskingReader):
             citations=citations,
             dropped_citations=len(sources) - len(held),
             use=use,
-            confidence=confidence_of(answer, held, len(sources), guess),
+            confidence=confidence_of(support_of(answer, held, guess)),
             is_verified=bool(held and answer),
         )
 

@@ -1,6 +1,7 @@
 """Checks of a model's answer: options, quotes that have to do with the question, and the confidence."""
 
 from collections.abc import Sequence
+from math import exp
 from typing import Any
 from unittest.mock import Mock
 
@@ -83,13 +84,11 @@ def test_an_empty_answer_is_neither_verified_nor_not() -> None:
 @pytest.mark.parametrize(
     ("better", "worse"),
     [
-        (("River Thames", [FLOWS]), ("River Thames", [FLOWS, MADE_UP])),
-        (("River Thames", [FLOWS]), ("Lake Geneva", [FLOWS])),
+        (("River Thames", [FLOWS]), ("River Thames", [BORN])),
         (("River Thames", [FLOWS], "River Thames"), ("River Thames", [FLOWS])),
         (("River Thames", [FLOWS]), ("River Thames", [FLOWS], "River Cam")),
-        (("swans", [FLOWS]), ("geese", [FLOWS])),
     ],
-    ids=["share of sources", "answer in the quote", "agreement", "no guess", "answer in the passage"],
+    ids=["relevance", "agreement", "no guess"],
 )
 def test_each_check_raises_the_confidence(better: tuple[Any, ...], worse: tuple[Any, ...]) -> None:
     first, second = (
@@ -98,16 +97,16 @@ def test_each_check_raises_the_confidence(better: tuple[Any, ...], worse: tuple[
     assert 0.95 >= first > second > 0
 
 
-def test_the_confidence_by_hand() -> None:
-    # of six content words (river flow through birthplac ada lovelac) the quote has three; half of the sources hold
-    assert read("River Thames", FLOWS, MADE_UP, guess="Thames").confidence == round(0.5 * (3 / 6 + 1 + 1) / 3, 4)
-    # yes and no are in no quote
-    assert read("yes", FLOWS, guess="no").confidence == round((3 / 6 + 0) / 2, 4)
+@pytest.mark.parametrize(("guess", "agreement"), [("Thames", 1), ("River Cam", -1), ("", 0)])
+def test_the_confidence_by_hand(guess: str, agreement: int) -> None:
+    # of six content words (river flow through birthplac ada lovelac) the quote has three
+    score = -0.16 + 0.84 * 3 / 6 + 2.13 * agreement
+    assert read("River Thames", FLOWS, MADE_UP, guess=guess).confidence == round(1 / (1 + exp(-score)), 4)
 
 
 def test_no_answer_of_a_model_is_surer_than_the_surest_computed_one() -> None:
-    asked = "Which River Thames flows through London?"
-    assert read("River Thames", FLOWS, guess="River Thames", question=asked).confidence == 0.95
+    asked = "The River Thames flows through London?"
+    assert read("River Thames", FLOWS, guess="River Thames", question=asked).confidence <= 0.95
 
 
 def test_by_vectors_a_quote_that_is_no_nearer_than_unrelated_sentences_does_not_hold() -> None:
