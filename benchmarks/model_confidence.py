@@ -3,8 +3,7 @@
 Run: uv run python benchmarks/model_confidence.py [FOLDER]
 The replies are those of tests/golden/recorded to the demo's questions, and with FOLDER those of the table `readers` of
 benchmarks/papers/with_a_model.py FOLDER --local --rules. No model is asked. An answer is right if its token F1 is at
-least .5. Prints `_BIAS` and `_WEIGHTS` of worker/reading/models.py. Source: reader.md,
-Answers of a model.
+least .5. Prints `_BIAS` and `_WEIGHTS` of worker/reading/models.py. Source: reader.md, Answers of a model.
 """
 
 import argparse
@@ -40,7 +39,7 @@ BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What supports an answer, and whether it is right."""
+    """An answer of the model: the features of its confidence, and whether it is right."""
 
     features: Sequence[float]
     is_right: bool
@@ -58,8 +57,10 @@ def collected() -> Iterator[list[models.Support]]:
         return confidence_of(support)
 
     models.confidence_of = noted
-    yield found
-    models.confidence_of = confidence_of
+    try:
+        yield found
+    finally:
+        models.confidence_of = confidence_of
 
 
 def judged(settings: Settings, index: str, path: Path, strategy: str, size: int) -> list[Judged]:
@@ -75,7 +76,7 @@ def judged(settings: Settings, index: str, path: Path, strategy: str, size: int)
             if any(support.relevance for support in supports):
                 reading: dict[str, Any] = answer.to_json()["reading"]
                 is_right = token_f1(answer.answer, question.answers) >= RIGHT
-                rows.append(Judged(supports[0].features, is_right, reading["confidence"]))
+                rows.append(Judged(supports[0], is_right, reading["confidence"]))
     return rows
 
 
@@ -97,7 +98,7 @@ def main() -> None:
         arguments = [str(given.folder), "--local", "--rules", "--sample", str(given.sample)]
         recipe = tables.recipe_of(tables.parsed(arguments), None)
         questions = recipe.sources["corpus"][1]
-        for strategy in tables.READ_AFTER.split(","):
+        for strategy in tables.READ_STRATEGIES.split(","):
             rows += judged(recipe.settings_of("corpus"), "corpus", questions, strategy, given.sample)
     bias, weights = fitted(rows)  # type: ignore[arg-type]
     print(f"{len(rows)} answers, {sum(row.is_right for row in rows)} right")

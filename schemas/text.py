@@ -88,6 +88,17 @@ def norm_answer(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", without_punctuation).split())
 
 
+def contains_words(text: str, words: str) -> bool:
+    """Returns whether a text has these words in a row, both normalised by `norm_answer`; no words are in no text."""
+    normalised = norm_answer(words)
+    return bool(normalised) and f" {normalised} " in f" {norm_answer(text)} "
+
+
+def either_contains(first: str, second: str) -> bool:
+    """Returns whether one of two names or short answers has the whole other in it, by `contains_words`."""
+    return contains_words(first, second) or contains_words(second, first)
+
+
 def fold(text: str) -> str:
     """Accents dropped (NFKD without combining marks), apostrophes and hyphens plain, ß as ss; case is kept.
 

@@ -1,4 +1,4 @@
-"""The papers' tables that need a language model: QASA's, PropRAG's on its propositions, HubLink's with its reader.
+"""Tables that need a language model: QASA's, PropRAG's on its propositions, HubLink's, and readers by strategy.
 
 Run: uv run python benchmarks/papers/with_a_model.py FOLDER --model openai/gpt-4o-mini [--yes]
 or:  uv run --group llama python benchmarks/papers/with_a_model.py FOLDER --local [--yes]
@@ -41,7 +41,7 @@ from polyhop.worker.strategies.registry import STRATEGIES
 
 DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
 NAMING_TOKENS = 1_000  # prompt and reply of query.entities, once per question; chosen: the prompt has some 300
-READ_AFTER = "bm25,dense,rrf,bridge,proprag"
+READ_STRATEGIES = "bm25,dense,rrf,bridge,proprag"
 ANSWERS, PASSAGES, TRIPLES = ("em", "f1"), ("recall@2", "recall@5"), ("triple_recall@10", "triple_hit@10", "triple_mrr")
 
 
@@ -74,8 +74,8 @@ TABLES: Mapping[str, Table] = {
         "proprag:stage1_only=true,triple-ppr",
         (*PASSAGES, *ANSWERS),
     ),
-    "readers": Table("corpus", READ_AFTER, ANSWERS),
-    "readers-local": Table("corpus", READ_AFTER, ANSWERS, is_local=True),
+    "readers": Table("corpus", READ_STRATEGIES, ANSWERS),
+    "readers-local": Table("corpus", READ_STRATEGIES, ANSWERS, is_local=True),
     "hublink": Table(
         "graph",
         "hublink,hublink:question_components=model,hublink:output_filter=true,hublink:partial_answers=rules,"

@@ -272,17 +272,18 @@ _BEFORE_CHOICE = re.compile(
 )
 
 
-def is_choice_between(question: ParsedQuestion) -> bool:
-    """Returns whether the answer of a question has to be one of its options: `Who is older, A or B?`.
+def choices_of(question: ParsedQuestion) -> list[str]:
+    """The options of a question whose answer has to be one of them, as it spells them: `Who is older, A or B?`.
 
-    Not where they only say of what something is asked: `Which river flows through A or B?`, `How old are A or B?`.
+    [] where they only say of what something is asked: `Which river flows through A or B?`, `How old are A or B?`.
     """
     options = options_of(question)
     if not options or not _OR.search(question.text) or question.wh in ("when", "where", "how", "why"):
-        return False
+        return []
     before = question.text[: options[0].start]
     last_word = (name_tokens(before) or [""])[-1]
-    return bool(_BEFORE_CHOICE.search(before)) or last_word in _MOST | _LEAST
+    is_choice = _BEFORE_CHOICE.search(before) or last_word in _MOST | _LEAST
+    return [option.surface for option in options] if is_choice else []
 
 
 _ROLE_BEFORE = re.compile(r"\bthe ([a-z]+) of (?:the )?(?:[a-z]+ ){0,2}$", re.IGNORECASE)

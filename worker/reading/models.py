@@ -42,9 +42,9 @@ from polyhop.schemas.languages import analyser_of
 from polyhop.schemas.names import split_sentences
 from polyhop.schemas.ports import Encode, IndexReader, Reader
 from polyhop.schemas.query import Citation, ContextPassage, ModelUse, Question, ReaderResult, ReadingItem, Sentence
-from polyhop.schemas.text import norm_answer, passage_text
+from polyhop.schemas.text import contains_words, either_contains, norm_answer, passage_text
 from polyhop.warehouse.artefacts import LANGUAGE, NAMES
-from polyhop.worker.reading.comparisons import is_choice_between, options_of
+from polyhop.worker.reading.comparisons import choices_of
 from polyhop.worker.reading.question import parse_question
 
 # Source: algorithms.md 0.7 (last column).
@@ -341,8 +341,12 @@ class AnswerChecks:
     def other_option(self, question: str, answer: str) -> str:
         """Sentence on the options of a question of which the answer is none; "" if it is one, or there are none."""
         parsed = parse_question(question, self._names.find(question))
-        options = [option.surface for option in options_of(parsed)] if is_choice_between(parsed) else []
-        if not options or norm_answer(answer) in _VERDICTS or any(_holds(answer, option) for option in options):
+        options = choices_of(parsed)
+        if (
+            not options
+            or norm_answer(answer) in _VERDICTS
+            or any(either_contains(answer, option) for option in options)
+        ):
             return ""
         listed = " and ".join(f"'{option}'" for option in options)
         return f"The question offers {listed}; the model's answer '{answer[:100]}' is none of them."
@@ -406,41 +410,30 @@ def deviations(
     return [float(value) for value in above]
 
 
-@dataclass(frozen=True, slots=True)
-class Support:
-    """The support of a model's answer.
+class Support(NamedTuple):
+    """The support of a model's answer, as features of its confidence."""
 
-    Attributes:
-        relevance: Of the most relevant quote that holds, above 0 to 1; 0 if none holds.
-        agreement: 1 if the local reader's guess agrees, -1 if it differs, 0 if there is none.
-    """
-
-    relevance: float
-    agreement: float
-
-    @property
-    def features(self) -> tuple[float, float]:
-        """Features of the confidence, as fitted."""
-        return self.relevance, self.agreement
+    relevance: float  # Of the most relevant quote that holds, above 0 to 1; 0 if none holds.
+    agreement: float  # 1 if the local reader's guess agrees, -1 if it differs, 0 if there is none.
 
 
 def support_of(answer: str, held: Sequence[HeldCitation], guess: str) -> Support:
     """The support of an answer, from its sources that hold and the guess of the local reader."""
     if not held or not answer:
         return Support(0.0, 0.0)
-    agreement = 0.0 if not guess else 1.0 if _holds(answer, guess) else -1.0
+    agreement = 0.0 if not guess else 1.0 if either_contains(answer, guess) else -1.0
     return Support(max(one.relevance for one in held), agreement)
 
 
 _BIAS, _WEIGHTS = -0.16, (0.84, 2.13)
-"""Logistic regression on `Support.features`, fitted by benchmarks/model_confidence.py."""
+"""Logistic regression on `Support`, fitted by benchmarks/model_confidence.py."""
 
 
 def confidence_of(support: Support) -> float:
     """Estimated probability that a model's answer is right, below .95; 0 if no source holds."""
     if not support.relevance:
         return 0.0
-    score = _BIAS + sum(weight * value for weight, value in zip(_WEIGHTS, support.features, strict=True))
+    score = _BIAS + sum(weight * value for weight, value in zip(_WEIGHTS, support, strict=True))
     return round(1 / (1 + exp(-score)), 4)
 
 
@@ -469,23 +462,13 @@ def _quoted(passage: ContextPassage, quote: str) -> Sentence | None:
 def _with_answer(passage: ContextPassage, answer: str) -> Sentence | None:
     """The first sentence of a passage that has the answer; the first of all if its title has it."""
     spans = split_sentences(passage.text)
-    holding = [span for span in spans if _contains(passage.text[slice(*span)], answer)]
-    if not holding and _contains(passage.title, answer):
+    holding = [span for span in spans if contains_words(passage.text[slice(*span)], answer)]
+    if not holding and contains_words(passage.title, answer):
         holding = list(spans[:1])
     if not holding:
         return None
     start, end = holding[0]
     return Sentence(passage.passage_id, passage.text[start:end], start, end)
-
-
-def _contains(text: str, answer: str) -> bool:
-    """Returns whether a text has an answer as whole words."""
-    return bool(words := norm_answer(answer)) and f" {words} " in f" {norm_answer(text)} "
-
-
-def _holds(first: str, second: str) -> bool:
-    """Returns whether one of two short answers has the other as whole words."""
-    return _contains(first, second) or _contains(second, first)
 
 
 class ModelReader(AskingReader):

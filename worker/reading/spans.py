@@ -12,8 +12,8 @@ import numpy as np
 
 from polyhop.schemas.names import title_forms
 from polyhop.schemas.ports import SpanLogits, SpanModel, Window
-from polyhop.schemas.text import norm_answer
-from polyhop.worker.reading.comparisons import is_choice_between, options_of
+from polyhop.schemas.text import either_contains, norm_answer
+from polyhop.worker.reading.comparisons import choices_of, options_of
 from polyhop.worker.reading.pages import ParsedPassage, PassageSentence, Similarity
 from polyhop.worker.reading.question import ParsedQuestion, stems_of
 
@@ -106,8 +106,8 @@ def read_spans(
         for span in _spans(part, logits, 0.0 if part.page.rank in near else _OFF_SUBJECT)
         if not _repeats(norm_answer(span.answer), asked)
     ]
-    if is_choice_between(question):
-        spans = list(_as_options(spans, [option.surface for option in options_of(question)]))
+    if choices := choices_of(question):
+        spans = list(_as_options(spans, choices))
     if not spans:
         return None
     highest = max(span.score for span in spans)
@@ -159,10 +159,8 @@ def parts_of(question: ParsedQuestion, pages: Sequence[ParsedPassage], similar: 
 
 def _as_options(spans: Sequence[Span], options: Sequence[str]) -> Iterator[Span]:
     """The spans that name one of the options, in the question's words."""
-    names = {option: f" {norm_answer(option)} " for option in options}
     for span in spans:
-        said = f" {norm_answer(span.answer)} "
-        named = [option for option, name in names.items() if name in said or said in name]
+        named = [option for option in options if either_contains(option, span.answer)]
         if len(named) == 1:
             yield replace(span, answer=named[0])
 
