@@ -83,14 +83,14 @@ def is_shown(printed: str, shown: str) -> bool:
 
 def without_times(text: str) -> str:
     """A text without times, also those in columns of tables whose heading names the unit (`p50 ms`)."""
-    lines, heading = [], list[str]()
+    lines, timed = [], list[bool]()
     for line in TIME.sub("TIME", text).splitlines():
         cells = re.split(" {2,}", line)
         if line.startswith("strategy "):
-            heading = cells
-        if len(cells) == len(heading):
-            cells = [cell for name, cell in zip(heading, cells, strict=True) if not TIMED.search(name)]
-        lines.append("  ".join(cells) + "\n")
+            timed = [bool(TIMED.search(cell)) for cell in cells]
+        is_timed = any(timed) and len(cells) == len(timed)  # else spaces count
+        kept = [cell for cell, is_time in zip(cells, timed, strict=True) if not is_time] if is_timed else [line]
+        lines.append("  ".join(kept) + "\n")
     return "".join(lines)
 
 
