@@ -3,14 +3,18 @@
 Run: uv run python benchmarks/papers/several_corpora.py FOLDER NAME=CORPUS,QUESTIONS … [--strategies LIST] [--first N]
 QUESTIONS may be left out if the corpus file has them (MuSiQue, 2Wiki, HotpotQA). Each corpus is an index under
 FOLDER/root, which a later run takes over if nothing has changed; FOLDER/several_corpora.md and .json have the table.
-Without a corpus: musique=../shared/data/musique100 and 2wiki=../shared/data/wiki2. Source: algorithms.md 3.10.
+Without a corpus: five sets of encoders.py, which are made from ../shared/data. Source: algorithms.md 3.10.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from encoders import SETS
 
 from polyhop.flows.evaluate import labels_of, run_evaluation
 from polyhop.flows.index import run_index
@@ -21,13 +25,19 @@ from polyhop.schemas.requests import EvaluationRequest, IndexRequest, parse_vari
 from polyhop.warehouse.files.disk import write_whole
 from polyhop.warehouse.user_files import load_settings
 
-DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
-DEFAULT = [
-    f"{name}={DATA / folder / 'corpus.jsonl'},{DATA / folder / 'questions.jsonl'}"
-    for name, folder in (("musique", "musique100"), ("2wiki", "wiki2"))
-]
+OWN_SETS = "musique100", "wiki2", "hotpot", "nq", "squad"
 STRATEGIES = "bm25,dense,triple-ppr,proprag:stage1_only=true,proprag:max_length=1..3"
 METRIC = "recall@5"
+
+
+def own_corpora(folder: Path) -> Iterator[str]:
+    """The arguments that name our own sets, whose files are written to a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in OWN_SETS:
+        paths = folder / f"{name}.jsonl", folder / f"{name}_questions.jsonl"
+        for path, records in zip(paths, SETS[name](), strict=True):
+            write_whole(path, "".join(json.dumps(record) + "\n" for record in records).encode())
+        yield f"{name}={paths[0]},{paths[1]}"
 
 
 def evaluated(root: Path, name: str, corpus: Path, request: EvaluationRequest) -> dict[str, float | None]:
@@ -61,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--first", type=int, help="ask the first N questions of each corpus")
     given = parser.parse_args(arguments)
     columns = {}
-    for one in given.corpora or DEFAULT:
+    for one in given.corpora or own_corpora(given.folder / "sets"):
         name, _, files = one.partition("=")
         corpus, _, questions = files.partition(",")
         request = EvaluationRequest(Path(questions or corpus), name, (given.strategies,), first=given.first)
