@@ -76,6 +76,9 @@ TABLES: Mapping[str, Table] = {
     ),
     "readers": Table("corpus", READ_STRATEGIES, ANSWERS),
     "readers-local": Table("corpus", READ_STRATEGIES, ANSWERS, is_local=True),
+    "hublink-final": Table(
+        "graph", "hublink:partial_answers=rules,hublink-topic:partial_answers=rules", (*TRIPLES, *ANSWERS)
+    ),
     "hublink": Table(
         "graph",
         "hublink,hublink:question_components=model,hublink:output_filter=true,hublink:partial_answers=rules,"
@@ -211,28 +214,42 @@ def make(recipe: Recipe, names: Sequence[str]) -> None:
 
 
 def rows_of(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Means of a table's metrics by strategy, with their intervals, and what reading took of the model."""
-    return {
-        label: {
+    """Means of a table's metrics by strategy with their intervals, and what a question costs: tokens and seconds."""
+    rows: dict[str, dict[str, Any]] = {}
+    for label, result in report["strategies"].items():
+        reading = report["reading"].get(label)
+        means = {part: latency["mean"] or 0.0 for part, latency in result["parts_ms"].items()}
+        is_cached = reading is None or 2 * reading["cached"] > report["n"]
+        asked = None if is_cached else result["parts_ms"].get("reading", {}).get("p50")
+        rows[label] = {
             "metrics": {name: result[name] for name in result["intervals"]},
             "intervals": result["intervals"],
-            "reading": report["reading"].get(label),
+            "reading": reading,
+            "prompt_tokens": result["tokens"]["prompt_per_question"],
+            "reply_tokens": result["tokens"]["completion_per_question"],
+            "retrieval_seconds": sum(mean for part, mean in means.items() if part != "reading") / 1000,
+            "reading_seconds": None if asked is None else asked / 1000,
         }
-        for label, result in report["strategies"].items()
-    }
+    return rows
+
+
+COSTS = {"prompt_tokens": ".0f", "reply_tokens": ".0f", "retrieval_seconds": ".3f", "reading_seconds": ".1f"}
+"""Columns of what a question costs, and their formats. Reading is the median; empty if most replies were cached."""
 
 
 def markdown(name: str, document: Mapping[str, Any]) -> str:
-    """A table as people read it: the paper's metrics with 95 % intervals."""
+    """A table as people read it: the paper's metrics with 95 % intervals, then what a question costs."""
     metrics = TABLES[name].metrics
+    columns = [*metrics, *(cost.replace("_", " ") for cost in COSTS)]
     lines = [
         f"{name}: {document['n']} questions",
         "",
-        f"| strategy | {' | '.join(metrics)} |",
-        "|---" * (len(metrics) + 1) + "|",
+        f"| strategy | {' | '.join(columns)} |",
+        "|---" * (len(columns) + 1) + "|",
     ]
     for label, row in document["rows"].items():
         cells = [_cell(row["metrics"].get(metric), row["intervals"].get(metric)) for metric in metrics]
+        cells += ["" if row[cost] is None else format(row[cost], form) for cost, form in COSTS.items()]
         lines.append(f"| `{label}` | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 

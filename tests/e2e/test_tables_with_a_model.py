@@ -120,14 +120,20 @@ def test_every_table_is_made_once_and_a_run_goes_on_where_it_was(
     assert made["proprag-length"] == first["proprag-length"]  # kept
     for name, table in made.items():
         assert set(TABLES[name].labels) <= set(table["rows"])
-        assert table["n"] == (2 if name == "hublink" else 4)
+        assert table["n"] == (2 if TABLES[name].kind == "graph" else 4)
     assert {"closed-book"} == set(made["qasa-ablations"]["rows"]) - set(TABLES["qasa-ablations"].labels)
     steps = {request.task for request in model_server.requests}
     wanted = {"kg.extract", "prop.entities", "prop.propositions", "hub.path_text", "query.entities", "qa.answer"}
     assert wanted | {"qa.chains", "qa.closed_book", "hub.partial", "hub.final", "hub.components", "hub.filter"} <= steps
     ranked = made["hublink"]["rows"]["hublink"]
     assert ranked["metrics"]["triple_recall@10"] > 0
-    assert "triple_recall@10" in (tmp_path / "made/tables/hublink.md").read_text("utf-8")
+    header = (tmp_path / "made/tables/hublink.md").read_text("utf-8").splitlines()[2]
+    assert "triple_recall@10" in header
+    assert header.endswith("| f1 | prompt tokens | reply tokens | retrieval seconds | reading seconds |")
+    asked = made["qasa-ablations"]["rows"]["qasa"]
+    assert asked["prompt_tokens"] > asked["reply_tokens"] > 0
+    assert 0 < asked["retrieval_seconds"] < 10
+    assert 0 < asked["reading_seconds"] < 10
     current_run().close()
 
     count = len(model_server.requests)
@@ -137,6 +143,7 @@ def test_every_table_is_made_once_and_a_run_goes_on_where_it_was(
     assert len(model_server.requests) == count
     again = tables(tmp_path)["qasa-steps"]["rows"]
     for label, row in made["qasa-steps"]["rows"].items():
+        assert again[label]["reading_seconds"] is None  # its replies were in the cache
         assert (again[label]["metrics"], again[label]["reading"]["calls"]) == (row["metrics"], 0)
     extra = question("4", "Who built Marle Bridge?", "Edith Carrow3", supporting=["p3"])
     with (tmp_path / "questions.jsonl").open("a", encoding="utf-8") as file:
