@@ -1,6 +1,6 @@
-"""PropRAG's Table 1: recall@5 of strategies on several corpora, indexed and evaluated in one run, as one table.
+"""Strategies on several corpora in one run, as one table: PropRAG's Table 1 (recall@5), SPRIG's Tables 1 and 2.
 
-Run: uv run python benchmarks/papers/several_corpora.py FOLDER NAME=CORPUS,QUESTIONS … [--strategies LIST] [--first N]
+Run: uv run python benchmarks/papers/several_corpora.py FOLDER [NAME=CORPUS,QUESTIONS …] [--metrics recall@10,mrr]
 QUESTIONS may be left out if the corpus file has them (MuSiQue, 2Wiki, HotpotQA). Each corpus is an index under
 FOLDER/root, which a later run takes over if nothing has changed; FOLDER/several_corpora.md and .json have the table.
 Without a corpus: five sets of encoders.py, which are made from ../shared/data. Source: algorithms.md 3.10.
@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
@@ -27,7 +28,6 @@ from polyhop.warehouse.user_files import load_settings
 
 OWN_SETS = "musique100", "wiki2", "hotpot", "nq", "squad"
 STRATEGIES = "bm25,dense,triple-ppr,proprag:stage1_only=true,proprag:max_length=1..3"
-METRIC = "recall@5"
 
 
 def own_corpora(folder: Path) -> Iterator[str]:
@@ -40,24 +40,28 @@ def own_corpora(folder: Path) -> Iterator[str]:
         yield f"{name}={paths[0]},{paths[1]}"
 
 
-def evaluated(root: Path, name: str, corpus: Path, request: EvaluationRequest) -> dict[str, float | None]:
-    """Indexes a corpus for the strategies of a request, and evaluates them: the metric by strategy."""
+def evaluated(
+    root: Path, name: str, corpus: Path, request: EvaluationRequest, metrics: Sequence[str]
+) -> dict[str, Any]:
+    """Indexes a corpus for the strategies of a request, and evaluates them: {questions, strategies{label: metrics}}."""
     needed = dict.fromkeys(parse_variant(label, {}).strategy for label in labels_of(request))
     settings = load_settings({"root": str(root), "strategies": ",".join(needed), "reader.name": "none"})
     with progress() as update:
         run_index(settings, IndexRequest(name, corpus), DirectRunner(update, print_error))
     with progress() as update:
         report = run_evaluation(settings, request, update).report
-    return {label: result[METRIC] for label, result in report["strategies"].items()} | {"questions": report["n"]}
+    means = {label: {one: result[one] or 0.0 for one in metrics} for label, result in report["strategies"].items()}
+    return {"questions": report["n"], "strategies": means}
 
 
-def markdown(columns: Mapping[str, Mapping[str, float | None]]) -> str:
+def markdown(columns: Mapping[str, Mapping[str, Any]], metrics: Sequence[str]) -> str:
     """The table: a row for each strategy, a column for each corpus, and the mean over the corpora."""
-    counts = [f"{name} ({int(column['questions'] or 0)})" for name, column in columns.items()]
-    lines = [f"| {METRIC} | {' | '.join(counts)} | mean |", "|---" * (len(columns) + 2) + "|"]
-    for label in (label for label in next(iter(columns.values())) if label != "questions"):
-        values = [column[label] or 0.0 for column in columns.values()]
-        cells = " | ".join(f"{value:.3f}" for value in (*values, sum(values) / len(values)))
+    counts = [f"{name} ({column['questions']})" for name, column in columns.items()]
+    lines = [f"| {', '.join(metrics)} | {' | '.join(counts)} | mean |", "|---" * (len(columns) + 2) + "|"]
+    for label in next(iter(columns.values()))["strategies"]:
+        values = [[column["strategies"][label][one] for one in metrics] for column in columns.values()]
+        means = [sum(of_one) / len(of_one) for of_one in zip(*values, strict=True)]
+        cells = " | ".join(", ".join(f"{value:.3f}" for value in row) for row in (*values, means))
         lines.append(f"| `{label}` | {cells} |")
     return "\n".join([*lines, ""])
 
@@ -69,14 +73,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("corpora", nargs="*", metavar="NAME=CORPUS,QUESTIONS")
     parser.add_argument("--strategies", default=STRATEGIES)
     parser.add_argument("--first", type=int, help="ask the first N questions of each corpus")
+    parser.add_argument("--metrics", default="recall@5", help="separated by commas")
     given = parser.parse_args(arguments)
+    metrics = given.metrics.split(",")
     columns = {}
     for one in given.corpora or own_corpora(given.folder / "sets"):
         name, _, files = one.partition("=")
         corpus, _, questions = files.partition(",")
         request = EvaluationRequest(Path(questions or corpus), name, (given.strategies,), first=given.first)
-        columns[name] = evaluated(given.folder / "root", name, Path(corpus), request)
-    table = markdown(columns)
+        columns[name] = evaluated(given.folder / "root", name, Path(corpus), request, metrics)
+    table = markdown(columns, metrics)
     write_whole(given.folder / "several_corpora.md", table.encode())
     write_whole(given.folder / "several_corpora.json", (json.dumps(columns, indent=1) + "\n").encode())
     for line in table.splitlines():

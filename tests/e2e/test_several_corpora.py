@@ -21,11 +21,14 @@ def test_a_table_has_a_column_for_each_corpus_and_their_mean(
     found = write_rows(tmp_path / "found.jsonl", asked)
     missed = write_rows(tmp_path / "missed.jsonl", [*asked[:1], {**asked[1], "supporting": ["none"]}])
     corpora = [f"all={corpus},{found}", f"half={corpus},{missed}", f"one={corpus},{missed}"]
-    script.main([str(tmp_path / "made"), *corpora[:2], "--strategies", "bm25:k1=1,2"])
+    asked_for = ["--strategies", "bm25:k1=1,2", "--metrics", "recall@5,mrr"]
+    script.main([str(tmp_path / "made"), *corpora[:2], *asked_for])
     table = (tmp_path / "made" / "several_corpora.md").read_text(encoding="utf-8")
-    assert table.splitlines()[0] == "| recall@5 | all (2) | half (2) | mean |"
-    assert [row for row in table.splitlines() if "k1=1" in row] == ["| `bm25:k1=1` | 1.000 | 0.500 | 0.750 |"]
+    assert table.splitlines()[0] == "| recall@5, mrr | all (2) | half (2) | mean |"
+    assert [row for row in table.splitlines() if "k1=1" in row] == [
+        "| `bm25:k1=1` | 1.000, 1.000 | 0.500, 0.500 | 0.750, 0.750 |"
+    ]
     assert table.strip() in capsys.readouterr().out
     script.main([str(tmp_path / "made"), corpora[2], "--strategies", "bm25", "--first", "1"])
     made = json.loads((tmp_path / "made" / "several_corpora.json").read_text(encoding="utf-8"))
-    assert made == {"one": {"bm25": 1.0, "questions": 1}}
+    assert made == {"one": {"questions": 1, "strategies": {"bm25": {"recall@5": 1.0}}}}
