@@ -9,9 +9,10 @@ import gzip
 import json
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -23,7 +24,7 @@ from polyhop.flows.evaluate import run_evaluation
 from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.chat import Repair
+from polyhop.schemas.chat import Repair, Usage
 from polyhop.schemas.requests import EvaluationRequest, IndexRequest
 from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.schemas.text import content_hash
@@ -145,24 +146,39 @@ def read_by_model(settings: Settings) -> dict[str, dict[str, Any]]:
     return {"whole corpus": run_evaluation(whole, request).report["reading"]["bridge-lexical"]}
 
 
-def usable_units(cache: ReplyCache) -> dict[str, Counter[str]]:
-    """Units of each step by the help that their reply needed; `failed` counts those without a usable one."""
-    units: dict[str, Counter[str]] = {}
+@dataclass
+class StepUnits:
+    """Units of a step by the repair that their reply needed, and what these took; `failed` have no usable reply."""
+
+    repairs: Counter[str] = field(default_factory=Counter)
+    failed: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+
+def usable_units(cache: ReplyCache) -> dict[str, StepUnits]:
+    """Units of each step."""
+    units: defaultdict[str, StepUnits] = defaultdict(StepUnits)
     for source, reply in (pair for page in cache.pages() for pair in page):
-        units.setdefault(source.task, Counter())[reply.repair.value] += 1
+        units[source.task].repairs[reply.repair.value] += 1
+        units[source.task].usage += reply.usage
     for counts in cache.by_task():
-        units.setdefault(counts.task, Counter())["failed"] += counts.failure_count
+        units[counts.task].failed = counts.failure_count
     return dict(sorted(units.items()))
 
 
-def table(units: Mapping[str, Counter[str]]) -> str:
-    """Units of each step as a Markdown table."""
-    kinds = (*(repair.value for repair in Repair), "failed")
-    lines = [f"| step | units | {' | '.join(kinds)} | usable |", "|---" * (len(kinds) + 3) + "|"]
-    for step, counts in units.items():
-        cells = " | ".join(str(counts[kind]) for kind in kinds)
-        usable = 1 - counts["failed"] / counts.total()
-        lines.append(f"| `{step}` | {counts.total()} | {cells} | {usable:.2f} |")
+def table(units: Mapping[str, StepUnits]) -> str:
+    """Units of each step as a Markdown table; tokens are means of the units with a usable reply."""
+    kinds = [repair.value for repair in Repair]
+    lines = [
+        f"| step | units | {' | '.join(kinds)} | failed | usable | prompt tokens | reply tokens |",
+        "|---" * (len(kinds) + 6) + "|",
+    ]
+    for step, one in units.items():
+        cells = " | ".join(str(one.repairs[kind]) for kind in kinds)
+        usable = one.repairs.total()
+        tokens = f"{one.usage.prompt_tokens / usable:.0f} | {one.usage.completion_tokens / usable:.0f}"
+        count = usable + one.failed
+        lines.append(f"| `{step}` | {count} | {cells} | {one.failed} | {usable / count:.2f} | {tokens} |")
     return "\n".join(lines)
 
 
