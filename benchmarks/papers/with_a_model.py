@@ -40,6 +40,10 @@ from polyhop.worker.reading.models import ANSWER_TOKENS, CHAIN_TOKENS, READ_TOKE
 from polyhop.worker.strategies.registry import STRATEGIES
 
 DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
+ORKG = DATA / "orkg" / "triples.jsonl"
+ORKG_HUBS = {"types": ("Paper",), "start": ("R659055",), "levels": ("path", "triple", "entity")}
+"""Settings of `hubs` for the graph of ../shared/data, as in benchmarks/README.md; other graphs have --set."""
+
 NAMING_TOKENS = 1_000  # prompt and reply of query.entities, once per question; chosen: the prompt has some 300
 READ_STRATEGIES = "bm25,dense,rrf,bridge,proprag"
 ANSWERS, PASSAGES, TRIPLES = ("em", "f1"), ("recall@2", "recall@5"), ("triple_recall@10", "triple_hit@10", "triple_mrr")
@@ -106,7 +110,9 @@ class Recipe:
         """Those of an index, and of a table that asks it."""
         changed: dict[str, Any] = {"read_passages": read_passages} | ({"read": ""} if is_local else {})
         models = self.settings.models.model_copy(update=changed)
-        return self.settings.model_copy(update={"strategies": STRATEGIES_OF[kind], "models": models})
+        is_orkg = kind == "graph" and self.sources[kind][0] == ORKG
+        hubs = self.settings.hubs.model_copy(update=ORKG_HUBS if is_orkg else {})
+        return self.settings.model_copy(update={"strategies": STRATEGIES_OF[kind], "models": models, "hubs": hubs})
 
     def task(self, name: str) -> dict[str, Any]:
         """All that a table depends on; one with another task is made again."""
@@ -116,7 +122,7 @@ class Recipe:
         shown["is_local"] = table.is_local
         files = {"source": file_hash(source, "the source"), "questions": file_hash(questions, "the questions")}
         sections = {"models", "encoder", "hubs", "corpus", "extraction", "resolution"}
-        known = self.settings.model_dump(mode="json", include=sections)
+        known = self.settings_of(table.kind).model_dump(mode="json", include=sections)
         chosen = {name: known["models"].pop(name) for name in ("extract", "read", "max_reply_tokens")} | known
         del chosen["models"]  # addresses, limits and prices are in no answer
         return {"table": shown, **files, "settings": chosen, "sample": self.sample, "polyhop": VERSION}
@@ -287,7 +293,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--passages", type=int, help="index so many: of the first questions, --sample of them")
     parser.add_argument("--corpus", type=Path, default=DATA / "musique100" / "corpus.jsonl")
     parser.add_argument("--questions", type=Path, default=DATA / "musique100" / "questions.jsonl")
-    parser.add_argument("--graph", type=Path, default=DATA / "orkg" / "triples.jsonl")
+    parser.add_argument("--graph", type=Path, default=ORKG)
     parser.add_argument("--graph-questions", type=Path, default=DATA / "orkg" / "questions.jsonl")
     parser.add_argument("--set", action="append", default=[], help="a setting, name=value; may be repeated")
     parser.add_argument("--yes", action="store_true", help="spend it")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scripted_server import ModelServer
 from small_indexes import Rows, record, write_rows
-from with_a_model import TABLES, main, small_corpus
+from with_a_model import TABLES, main, parsed, recipe_of, small_corpus
 
 from polyhop.warehouse.open_models import close_encoders, current_run
 
@@ -97,6 +97,16 @@ def test_a_small_corpus_holds_what_its_questions_need(tmp_path: Path) -> None:
     paths = small_corpus(tmp_path / "made", corpus, questions, 5, 2)
     kept, asked = ([json.loads(line)["id"] for line in path.read_text("utf-8").splitlines()] for path in paths)
     assert (kept, asked) == (["p0", "p1", "p2", "p7", "p8"], ["0", "1"])
+
+
+def test_only_the_graph_of_the_data_has_its_hubs(tmp_path: Path) -> None:
+    given = [str(tmp_path), "--model", "openai/scripted", "--set", "hubs.types=Method"]
+    recipe = recipe_of(parsed(given), None)
+    own = recipe_of(parsed([*given, "--graph", "own.jsonl"]), None)
+    chosen = [
+        one.hubs.types for one in (recipe.settings_of("graph"), recipe.settings_of("corpus"), own.settings_of("graph"))
+    ]
+    assert chosen == [("Paper",), ("Method",), ("Method",)]
 
 
 def test_a_size_without_a_sample_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
