@@ -1,15 +1,15 @@
 """Strategies on several corpora in one run, as one table: PropRAG's Table 1 (recall@5), SPRIG's Tables 1 and 2.
 
-Run: uv run python benchmarks/papers/several_corpora.py FOLDER [NAME=CORPUS,QUESTIONS …] [--metrics recall@10,mrr]
+Run: uv run python benchmarks/papers/several_corpora.py FOLDER [SET or NAME=CORPUS,QUESTIONS …] [--metrics LIST]
 QUESTIONS may be left out if the corpus file has them (MuSiQue, 2Wiki, HotpotQA). Each corpus is an index under
 FOLDER/root, which a later run takes over if nothing has changed; FOLDER/several_corpora.md and .json have the table.
-Without a corpus: five sets of encoders.py, which are made from ../shared/data. Source: algorithms.md 3.10.
+A SET is one of encoders.py, which are made from ../shared/data; without any, five of them. Source: algorithms.md 3.10.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +30,17 @@ OWN_SETS = "musique100", "wiki2", "hotpot", "nq", "squad"
 STRATEGIES = "bm25,dense,triple-ppr,proprag:stage1_only=true,proprag:max_length=1..3"
 
 
-def own_corpora(folder: Path) -> Iterator[str]:
-    """The arguments that name our own sets, whose files are written to a folder."""
+def files_of(folder: Path, corpus: str) -> tuple[str, Path, Path]:
+    """Name, corpus and questions of an argument; the files of a set are written to the folder."""
+    name, _, given = corpus.partition("=")
+    if given:
+        own, _, questions = given.partition(",")
+        return name, Path(own), Path(questions or own)
+    paths = folder / f"{name}.jsonl", folder / f"{name}_questions.jsonl"
     folder.mkdir(parents=True, exist_ok=True)
-    for name in OWN_SETS:
-        paths = folder / f"{name}.jsonl", folder / f"{name}_questions.jsonl"
-        for path, records in zip(paths, SETS[name](), strict=True):
-            write_whole(path, "".join(json.dumps(record) + "\n" for record in records).encode())
-        yield f"{name}={paths[0]},{paths[1]}"
+    for path, records in zip(paths, SETS[name](), strict=True):
+        write_whole(path, "".join(json.dumps(record) + "\n" for record in records).encode())
+    return name, *paths
 
 
 def evaluated(
@@ -70,18 +73,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Makes the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("corpora", nargs="*", metavar="NAME=CORPUS,QUESTIONS")
+    parser.add_argument("corpora", nargs="*", metavar="SET or NAME=CORPUS,QUESTIONS")
     parser.add_argument("--strategies", default=STRATEGIES)
     parser.add_argument("--first", type=int, help="ask the first N questions of each corpus")
     parser.add_argument("--metrics", default="recall@5", help="separated by commas")
     given = parser.parse_args(arguments)
     metrics = given.metrics.split(",")
+    unknown = [one for one in given.corpora if "=" not in one and one not in SETS]
+    if unknown:
+        parser.error(f"unknown sets: {', '.join(unknown)}; known are {', '.join(SETS)}")
     columns = {}
-    for one in given.corpora or own_corpora(given.folder / "sets"):
-        name, _, files = one.partition("=")
-        corpus, _, questions = files.partition(",")
-        request = EvaluationRequest(Path(questions or corpus), name, (given.strategies,), first=given.first)
-        columns[name] = evaluated(given.folder / "root", name, Path(corpus), request, metrics)
+    for one in given.corpora or OWN_SETS:
+        name, corpus, questions = files_of(given.folder / "sets", one)
+        request = EvaluationRequest(questions, name, (given.strategies,), first=given.first)
+        columns[name] = evaluated(given.folder / "root", name, corpus, request, metrics)
     table = markdown(columns, metrics)
     write_whole(given.folder / "several_corpora.md", table.encode())
     write_whole(given.folder / "several_corpora.json", (json.dumps(columns, indent=1) + "\n").encode())
