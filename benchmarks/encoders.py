@@ -114,14 +114,20 @@ def polyhop(root: Path, *arguments: str) -> str:
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=PROJECT).stdout
 
 
-def rows_of(folder: Path, name: str, make: Maker, encoder: str) -> dict[str, dict[str, Any]]:
-    """{strategy: {question: {metric: value}}}; makes the set and its index where they are missing."""
-    slug = f"{name}-{Path(encoder).name if ':' in encoder else encoder}"
+def files_of(folder: Path, name: str, make: Maker) -> tuple[Path, Path]:
+    """Corpus and questions of a set as files in a folder; made where they are missing."""
     corpus, questions = folder / f"{name}.jsonl", folder / f"{name}_questions.jsonl"
     if not questions.exists():
         folder.mkdir(parents=True, exist_ok=True)
         for path, records in zip((corpus, questions), make(), strict=True):
             path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return corpus, questions
+
+
+def rows_of(folder: Path, name: str, make: Maker, encoder: str) -> dict[str, dict[str, Any]]:
+    """{strategy: {question: {metric: value}}}; makes the set and its index where they are missing."""
+    slug = f"{name}-{Path(encoder).name if ':' in encoder else encoder}"
+    corpus, questions = files_of(folder, name, make)
     if not (folder / "root" / "indexes" / slug / "CURRENT").exists():
         added = [part for one in ("bridge-masked", "rrf") for part in ("--add-strategy", one)]
         settings = ("--set", f"encoder.name={encoder}")

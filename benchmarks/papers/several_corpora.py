@@ -15,32 +15,29 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from encoders import SETS
+from encoders import SETS, files_of
 
 from polyhop.flows.evaluate import labels_of, run_evaluation
+from polyhop.flows.evaluation.report import RETRIEVAL_METRICS
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.output import print_error, print_line, progress
-from polyhop.schemas.errors import PolyhopError
+from polyhop.schemas.errors import PolyhopError, SourceError
 from polyhop.schemas.requests import EvaluationRequest, IndexRequest, parse_variant
 from polyhop.warehouse.files.disk import write_whole
 from polyhop.warehouse.user_files import load_settings
 
-OWN_SETS = "musique100", "wiki2", "hotpot", "nq", "squad"
+DEFAULT_SETS = "musique100", "wiki2", "hotpot", "nq", "squad"
 STRATEGIES = "bm25,dense,triple-ppr,proprag:stage1_only=true,proprag:max_length=1..3"
 
 
-def files_of(folder: Path, corpus: str) -> tuple[str, Path, Path]:
-    """Name, corpus and questions of an argument; the files of a set are written to the folder."""
-    name, _, given = corpus.partition("=")
-    if given:
-        own, _, questions = given.partition(",")
-        return name, Path(own), Path(questions or own)
-    paths = folder / f"{name}.jsonl", folder / f"{name}_questions.jsonl"
-    folder.mkdir(parents=True, exist_ok=True)
-    for path, records in zip(paths, SETS[name](), strict=True):
-        write_whole(path, "".join(json.dumps(record) + "\n" for record in records).encode())
-    return name, *paths
+def corpus_of(folder: Path, argument: str) -> tuple[str, Path, Path]:
+    """Name, corpus and questions of an argument; the files of a set are made in the folder."""
+    name, _, given = argument.partition("=")
+    if not given:
+        return name, *files_of(folder, name, SETS[name])
+    corpus, _, questions = given.partition(",")
+    return name, Path(corpus), Path(questions or corpus)
 
 
 def evaluated(
@@ -53,7 +50,9 @@ def evaluated(
         run_index(settings, IndexRequest(name, corpus), DirectRunner(update, print_error))
     with progress() as update:
         report = run_evaluation(settings, request, update).report
-    means = {label: {one: result[one] or 0.0 for one in metrics} for label, result in report["strategies"].items()}
+    if report["excluded"] == report["n"]:
+        raise SourceError(f"{name}: no question names supporting passages.")
+    means = {label: {one: result[one] for one in metrics} for label, result in report["strategies"].items()}
     return {"questions": report["n"], "strategies": means}
 
 
@@ -79,12 +78,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--metrics", default="recall@5", help="separated by commas")
     given = parser.parse_args(arguments)
     metrics = given.metrics.split(",")
-    unknown = [one for one in given.corpora if "=" not in one and one not in SETS]
-    if unknown:
-        parser.error(f"unknown sets: {', '.join(unknown)}; known are {', '.join(SETS)}")
+    sets = [one for one in given.corpora if "=" not in one]
+    for kind, names, known in (("set", sets, SETS), ("metric", metrics, RETRIEVAL_METRICS)):
+        for name in names:
+            if name not in known:
+                parser.error(f"unknown {kind}: {name}; known are {', '.join(known)}")
     columns = {}
-    for one in given.corpora or OWN_SETS:
-        name, corpus, questions = files_of(given.folder / "sets", one)
+    for one in given.corpora or DEFAULT_SETS:
+        name, corpus, questions = corpus_of(given.folder / "sets", one)
         request = EvaluationRequest(questions, name, (given.strategies,), first=given.first)
         columns[name] = evaluated(given.folder / "root", name, corpus, request, metrics)
     table = markdown(columns, metrics)
