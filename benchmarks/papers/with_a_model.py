@@ -41,8 +41,8 @@ from polyhop.worker.strategies.registry import STRATEGIES
 
 DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
 ORKG = DATA / "orkg" / "triples.jsonl"
-ORKG_HUBS = {"types": ("Paper",), "start": ("R659055",), "levels": ("path", "triple", "entity")}
-"""Settings of `hubs` for the graph of ../shared/data, as in benchmarks/README.md; other graphs have --set."""
+ORKG_HUBS = {"hubs.types": "Paper", "hubs.start": "R659055", "hubs.levels": "path,triple,entity"}
+"""Settings for the graph of ../shared/data, as in benchmarks/README.md, unless --set has others."""
 
 NAMING_TOKENS = 1_000  # prompt and reply of query.entities, once per question; chosen: the prompt has some 300
 READ_STRATEGIES = "bm25,dense,rrf,bridge,proprag"
@@ -110,9 +110,7 @@ class Recipe:
         """Those of an index, and of a table that asks it."""
         changed: dict[str, Any] = {"read_passages": read_passages} | ({"read": ""} if is_local else {})
         models = self.settings.models.model_copy(update=changed)
-        is_orkg = kind == "graph" and self.sources[kind][0] == ORKG
-        hubs = self.settings.hubs.model_copy(update=ORKG_HUBS if is_orkg else {})
-        return self.settings.model_copy(update={"strategies": STRATEGIES_OF[kind], "models": models, "hubs": hubs})
+        return self.settings.model_copy(update={"strategies": STRATEGIES_OF[kind], "models": models})
 
     def task(self, name: str) -> dict[str, Any]:
         """All that a table depends on; one with another task is made again."""
@@ -122,7 +120,7 @@ class Recipe:
         shown["is_local"] = table.is_local
         files = {"source": file_hash(source, "the source"), "questions": file_hash(questions, "the questions")}
         sections = {"models", "encoder", "hubs", "corpus", "extraction", "resolution"}
-        known = self.settings_of(table.kind).model_dump(mode="json", include=sections)
+        known = self.settings.model_dump(mode="json", include=sections)
         chosen = {name: known["models"].pop(name) for name in ("extract", "read", "max_reply_tokens")} | known
         del chosen["models"]  # addresses, limits and prices are in no answer
         return {"table": shown, **files, "settings": chosen, "sample": self.sample, "polyhop": VERSION}
@@ -223,18 +221,16 @@ def rows_of(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Means of a table's metrics by strategy with their intervals, and what a question costs: tokens and seconds."""
     rows: dict[str, dict[str, Any]] = {}
     for label, result in report["strategies"].items():
-        reading = report["reading"].get(label)
-        means = {part: latency["mean"] or 0.0 for part, latency in result["parts_ms"].items()}
-        is_cached = reading is None or 2 * reading["cached"] > report["n"]
-        asked = None if is_cached else result["parts_ms"].get("reading", {}).get("p50")
+        reading, parts = report["reading"][label], result["parts_ms"]
+        is_timed = "reading" in parts and 2 * reading["cached"] <= report["n"]
         rows[label] = {
             "metrics": {name: result[name] for name in result["intervals"]},
             "intervals": result["intervals"],
             "reading": reading,
             "prompt_tokens": result["tokens"]["prompt_per_question"],
             "reply_tokens": result["tokens"]["completion_per_question"],
-            "retrieval_seconds": sum(mean for part, mean in means.items() if part != "reading") / 1000,
-            "reading_seconds": None if asked is None else asked / 1000,
+            "retrieval_seconds": sum(ms["mean"] for part, ms in parts.items() if part != "reading") / 1000,
+            "reading_seconds": parts["reading"]["p50"] / 1000 if is_timed else None,
         }
     return rows
 
@@ -323,8 +319,9 @@ def recipe_of(given: argparse.Namespace, server: LlamaServer | None) -> Recipe:
         else {}
     )
     address = {"models.api_base": server.url} if server is not None else {}
+    hubs = ORKG_HUBS if given.graph.resolve() == ORKG.resolve() else {}
     more = dict(one.split("=", 1) for one in given.set)
-    settings = load_settings({**steps, **names, **local, **address, **more, "root": str(given.folder / "root")})
+    settings = load_settings({**steps, **names, **local, **hubs, **address, **more, "root": str(given.folder / "root")})
     files = given.corpus, given.questions
     if given.passages:
         files = small_corpus(given.folder, *files, given.passages, given.sample)

@@ -99,14 +99,11 @@ def test_a_small_corpus_holds_what_its_questions_need(tmp_path: Path) -> None:
     assert (kept, asked) == (["p0", "p1", "p2", "p7", "p8"], ["0", "1"])
 
 
-def test_only_the_graph_of_the_data_has_its_hubs(tmp_path: Path) -> None:
-    given = [str(tmp_path), "--model", "openai/scripted", "--set", "hubs.types=Method"]
-    recipe = recipe_of(parsed(given), None)
-    own = recipe_of(parsed([*given, "--graph", "own.jsonl"]), None)
-    chosen = [
-        one.hubs.types for one in (recipe.settings_of("graph"), recipe.settings_of("corpus"), own.settings_of("graph"))
-    ]
-    assert chosen == [("Paper",), ("Method",), ("Method",)]
+def test_only_the_graph_of_the_data_has_its_hubs_unless_others_are_set(tmp_path: Path) -> None:
+    given = [str(tmp_path), "--model", "openai/scripted"]
+    own, chosen = ["--graph", "own.jsonl"], ["--set", "hubs.types=Method"]
+    types = [recipe_of(parsed([*given, *more]), None).settings.hubs.types for more in ([], own, chosen)]
+    assert types == [("Paper",), (), ("Method",)]
 
 
 def test_a_size_without_a_sample_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
